@@ -22,9 +22,11 @@ SANFLAGS := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN=$(SAN): know asan and tsa
 
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wwrite-strings -Werror
 CFLAGS   ?= -O2 -g
-ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -pthread -ffp-contract=off $(WARN) $(SANFLAGS) $(CFLAGS) -MMD -MP
+ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude $(if $(findstring tests/,$<),-Itests/support) -pthread -ffp-contract=off $(WARN) $(SANFLAGS) $(CFLAGS) -MMD -MP
 
 # ISA files carry their instruction set in the name: <family>_avx2.c, <family>_avx512.c.
+export HEARTH_SHARED ?= $(SHARED)
+
 ISA_avx2   := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c
 isa_flags   = $(if $(findstring _avx512.,$1),$(ISA_avx512))$(if $(findstring _avx2.,$1),$(ISA_avx2))

@@ -1,0 +1,159 @@
+/* Option parsing; see cli.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+
+int cli_fail(const error *err) {
+    fprintf(stderr, "hearth: %s\n", err->message);
+    return 1;
+}
+
+static void print_help(const cli_spec *spec) {
+    printf("usage: %s\n\n%s\n", spec->usage, spec->about);
+    if (spec->flags->name) printf("\noptions:\n");
+    for (const flag *f = spec->flags; f->name; f++) {
+        char left[64];
+        snprintf(left, sizeof left, "--%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+        printf("  %-28s %s\n", left, f->help);
+    }
+}
+
+static bool parse_int(const char *text, long min, long max, long *out) {
+    char *end;
+    errno = 0;
+    long v = strtol(text, &end, 10);
+    if (errno || end == text || *end || v < min || v > max) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_u64(const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    if (text[0] < '0' || text[0] > '9') return false;
+    *out = strtoull(text, &end, 10);
+    return !errno && !*end;
+}
+
+/* "8G", "1.5G", "512M", "4096": at most three decimals, so that no floating point is needed. */
+static bool parse_bytes(const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    if (text[0] < '0' || text[0] > '9') return false;
+    uint64_t whole = strtoull(text, &end, 10), thousandths = 0;
+    if (errno) return false;
+    if (*end == '.') {
+        uint64_t place = 100;
+        for (end++; *end >= '0' && *end <= '9'; end++, place /= 10) thousandths += (uint64_t)(*end - '0') * place;
+    }
+    static const char units[] = "KMGT";
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    uint64_t scale = unit ? (uint64_t)1 << (10 * (unit - units + 1)) : 1;
+    if (*end && (!unit || (end[1] && strcmp(end + 1, "iB") && strcmp(end + 1, "B")))) return false;
+    if (__builtin_mul_overflow(whole, scale, &whole)) return false;
+    return !__builtin_add_overflow(whole, scale / 1000 * thousandths, out);
+}
+
+/* Stores one value; NULL, or what was expected. */
+static const char *store(const flag *f, const char *text) {
+    static _Thread_local char expected[96];
+    switch (f->type) {
+        case FLAG_SWITCH:
+            *(bool *)f->out = true;
+            return NULL;
+        case FLAG_ON_OFF:
+            if (strcmp(text, "on") && strcmp(text, "off")) return "on or off";
+            *(bool *)f->out = strcmp(text, "on") == 0;
+            return NULL;
+        case FLAG_INT: {
+            bool limited = f->min || f->max;
+            long min = limited ? f->min : -2147483647, max = limited ? f->max : 2147483647, v;
+            snprintf(expected, sizeof expected, "a whole number from %ld to %ld", min, max);
+            if (!parse_int(text, min, max, &v)) return expected;
+            *(int *)f->out = (int)v;
+            return NULL;
+        }
+        case FLAG_U64:
+            return parse_u64(text, f->out) ? NULL : "a whole number";
+        case FLAG_BYTES:
+            return parse_bytes(text, f->out) ? NULL : "a size such as 512M or 8G";
+        case FLAG_TEXT:
+            *(const char **)f->out = text;
+            return NULL;
+        case FLAG_REPEAT: {
+            flag_list *list = f->out;
+            if (list->count == (int)(sizeof list->items / sizeof *list->items)) return "at most 32 of them";
+            list->items[list->count++] = text;
+            return NULL;
+        }
+    }
+    return "a known type";
+}
+
+static const flag *find_flag(const flag *flags, span name) {
+    for (; flags->name; flags++)
+        if (span_is(name, flags->name)) return flags;
+    return NULL;
+}
+
+static bool wrong_usage(const char *command, int *status) {
+    fprintf(stderr, "try: hearth %s --help\n", command);
+    *status = 2;
+    return false;
+}
+
+bool cli_parse(const cli_spec *spec, int argc, char **argv, cli_arguments *arguments, int *status) {
+    HEARTH_ASSERT(spec->arguments_max <= 8);
+    *arguments = (cli_arguments){0};
+    bool only_arguments = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (only_arguments || word[0] != '-' || !word[1]) {
+            if (arguments->count == spec->arguments_max) {
+                fprintf(stderr, "hearth %s: unexpected argument '%s'\n", argv[0], word);
+                return wrong_usage(argv[0], status);
+            }
+            arguments->items[arguments->count++] = word;
+            continue;
+        }
+        if (!strcmp(word, "--")) {
+            only_arguments = true;
+            continue;
+        }
+        if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+            print_help(spec);
+            *status = 0;
+            return false;
+        }
+        const char *equals = strchr(word, '=');
+        span name =
+            word[1] == '-' ? span_make(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)) : (span){0};
+        const flag *f = find_flag(spec->flags, name);
+        if (!f || (f->type == FLAG_SWITCH && equals)) {
+            fprintf(stderr, "hearth %s: unknown option '%s'\n", argv[0], word);
+            return wrong_usage(argv[0], status);
+        }
+        const char *value = equals ? equals + 1 : NULL;
+        if (f->type != FLAG_SWITCH && !value) {
+            if (i + 1 == argc) {
+                fprintf(stderr, "hearth %s: --%s needs a value (%s)\n", argv[0], f->name, f->value);
+                return wrong_usage(argv[0], status);
+            }
+            value = argv[++i];
+        }
+        const char *expected = store(f, value);
+        if (expected) {
+            fprintf(stderr, "hearth %s: --%s %s: expected %s\n", argv[0], f->name, value, expected);
+            return wrong_usage(argv[0], status);
+        }
+    }
+    if (arguments->count < spec->arguments_min) {
+        fprintf(stderr, "usage: %s\n", spec->usage);
+        return wrong_usage(argv[0], status);
+    }
+    return true;
+}
