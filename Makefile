@@ -54,7 +54,7 @@ EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SOURCES := $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 
 .PHONY: all help demo check bench fuzz lint format install clean
-.SECONDARY:
+.PRECIOUS: $(OBJ)/%.o
 
 all: $(BUILD)/hearth $(BUILD)/libhearth.a $(EXAMPLES) ## build the binary, the library and the examples
 
