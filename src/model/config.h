@@ -20,12 +20,13 @@ typedef struct model_config {
     bool tied_head;
     int mtp_layers;      /* 0 or 1 */
     int64_t context_max; /* max_position_embeddings */
+    bool vision;         /* a vision tower is described: its tensors are expected and ignored */
     char model_type[64];
-    /* generation_config.json; has_* false where the file is silent */
+    /* generation_config.json; where it is silent: stop ids of config.json, temperature 1, no filter, sampling on */
     int32_t stop_ids[STOP_IDS_MAX];
     int stop_count;
     float temperature, top_p, min_p;
-    int top_k;
+    int top_k; /* 0 = no limit */
     bool do_sample;
 } model_config;
 

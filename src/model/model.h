@@ -11,10 +11,11 @@
 typedef struct model model;
 
 typedef struct model_options {
-    const ops *ops;   /* NULL = ops_cpu_best() */
-    pool *pool;       /* borrowed; NULL = run on the caller */
-    int rows_max;     /* rows of one step; the workspace is sized for it; 0 = 256 */
-    int segments_max; /* 0 = 64 */
+    const ops *ops;    /* NULL = ops_cpu_best() */
+    pool *pool;        /* borrowed; NULL = run on the caller */
+    int rows_max;      /* rows of one step; the workspace is sized for it; 0 = 256 */
+    int segments_max;  /* 0 = 64 */
+    int tree_rows_max; /* rows of all trees of one step: the stash is sized for it; 0 = min(rows_max, 64) */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes bound; may be NULL */
     void *progress_context;
 } model_options;
@@ -49,17 +50,20 @@ typedef struct model_segment {
 } model_segment;
 
 /* Runs the segments as one step over kv. A tree leaves its stash in the model's workspace until the next forward.
- * Rows of all segments together must not exceed rows_max (asserted). Fails only on bad tokens. */
+ * Rows of all segments together must not exceed rows_max, those of trees tree_rows_max, and a sequence may appear in one
+ * segment only (asserted). Fails only on bad tokens, before anything is written. */
 err_code model_forward(model *m, const kv_pool *kv, const model_segment *segments, int segment_count, error *err);
 
 /* After model_forward with a tree as segment `segment_index` of the step: commits nodes path[0..count), root first, each
- * the child of the one before: replays recurrent and conv state, moves KV rows to slots length .., advances length. */
+ * the child of the one before (asserted). Once per tree and step; the MTP layer's KV is left alone, since accepted tokens
+ * are run again there with the target's hidden rows. Replays recurrent and conv state, moves KV rows to slots length .., advances length. */
 void model_commit(model *m, const kv_pool *kv, int segment_index, const int32_t *path, int count);
 
 /* The MTP layer: out[i] (after mtp.norm) of pairs (hidden[i], tokens[i]), tokens[i] being the token that follows the one
  * whose final-norm hidden row is hidden[i]. Slots and RoPE positions from `position` on, in the MTP layer of kv, through
- * seq->pages; chain only unless parents is given (then slots position + i, logical position + depth). logits as in
- * model_segment, through mtp.lm_head where the checkpoint has one. Writes no other state; seq is not changed. */
+ * seq->pages; chain only unless parents is given (then slots position + i, logical position + depth, all ancestors inside
+ * this call). logits as in model_segment, through mtp.lm_head where the checkpoint has one. Writes no other state; seq is
+ * not changed, and a tree waiting for model_commit stays valid. count <= rows_max. */
 err_code model_mtp_forward(model *m, const kv_pool *kv, const sequence *seq, int position, int count,
                            const int32_t *tokens, const float *hidden, const int32_t *parents, float *out,
                            int logits_from, float *logits, error *err);

@@ -1,7 +1,8 @@
 /* Operator contracts. An operator is a closed piece of mathematics on rows of fp32: formula, shapes, what it writes.
  *
  * Everything that runs is a segment: a run of tokens of one sequence with a parent per token. A step is a list of
- * segments whose tokens are laid out as consecutive rows. A segment is either
+ * segments of different sequences, in ascending order of `row`; together they cover the step's rows exactly, trees
+ * before chains (so that the stash holds the tree rows alone). A segment is either
  *   a chain (parents NULL): known tokens; row i continues row i-1; state advances and is committed as it runs;
  *   a tree: row i continues row parents[i] (< i), or the committed state when parents[i] = -1; the committed recurrent
  *   and convolution state is not touched, KV rows are written to the slots past the committed ones.
@@ -11,6 +12,9 @@
  * order, fixed by absolute indices:
  *   dot products over k: 16 partial sums, lane = k mod 16, each a chain of fused multiply-adds in ascending k; a tail
  *     shorter than 16 is padded with zeros; the lanes are added as a tree (i + i+8, then i+4, i+2, i+1);
+ *   a chain of fused multiply-adds starts from zero;
+ *   everything else is rounded operation by operation, as the formula is written (no contraction, no reciprocals):
+ *     x / sqrt(m + eps) * scale is a square root, a division and a product;
  *   attention over keys: ascending logical position; see attention;
  *   recurrence: token by token.
  * The scalar oracle follows the same orders with fmaf, so variants can be compared bit for bit where no transcendental
@@ -38,6 +42,8 @@ typedef struct matrix {
 /* KV cache: pages of KV_PAGE token slots, one pool for all sequences. In each attention layer (the MTP layer is the last
  * one) page p holds K [kv_heads, KV_PAGE, head_dim] and V the same, of type `type` (DTYPE_F32 or DTYPE_BF16). */
 enum { KV_PAGE = 64 };
+/* Largest head sizes of attention and Gated DeltaNet; the model layer refuses larger ones. */
+enum { HEAD_DIM_MAX = 512, GDN_DIM_MAX = 256, CONV_TAPS_MAX = 8 };
 typedef struct kv_pool {
     dtype type;
     int layers, kv_heads, head_dim, page_count;
@@ -82,6 +88,7 @@ typedef struct gdn_shape {
 
 /* What a tree leaves behind so that an accepted path can be replayed into the committed state, per GDN layer. */
 typedef struct gdn_stash {
+    /* Indexed by the step's row; room for the step's tree rows, which come first. */
     float *raw;  /* [rows, channels] raw convolution inputs */
     float *k;    /* [rows, key_heads, key_dim] normalised */
     float *v;    /* [rows, value_heads, value_dim] */
@@ -112,8 +119,8 @@ typedef struct ops {
      * rope(rms_norm(query, q_scale)), gate [rows, heads * head_dim] copied. k [rows, kv_heads, head_dim]: normed with
      * k_scale and rotated, then K and V [rows, kv_heads, head_dim] stored to their slots as pool->type. Slot of row i of a
      * segment: length + i. Position: length + i in a chain, length + depth[i] in a tree. RoPE rotates pairs
-     * (i, i + rotary_dim/2) of the first rotary_dim dims, angle = position * inv_freq[i], sine and cosine of the
-     * angle computed in double. layer: index in the pool. */
+     * (i, i + rotary_dim/2) of the first rotary_dim dims: x1 cos - x2 sin, x2 cos + x1 sin; angle = position *
+     * inv_freq[i], sine and cosine of the angle computed in double, then rounded. layer: index in the pool. */
     void (*qkv_store)(pool *p, float *q, float *gate, const float *qg, const float *k, const float *v,
                       const float *q_scale, const float *k_scale, float eps, const attention_shape *shape,
                       const kv_pool *kv, int layer, const segment *segments, int segment_count);
@@ -123,7 +130,8 @@ typedef struct ops {
      * tree's slots length + (ancestors of i from the root, and i). K and V are read as stored.
      * Order: score = dot product times 1/sqrt(head_dim); maximum over all keys; p = exp(score - max); sum of p with 16
      * lanes by logical position mod 16 as in dot products; out accumulated by fused multiply-add in ascending position,
-     * one chain per element; divided by the sum at the end. */
+     * one chain per element; divided by the sum at the end. Scores need memory that grows with the context: a kernel
+     * keeps it per thread or computes them twice. */
     void (*attention)(pool *p, float *out, const float *q, const float *gate, const attention_shape *shape,
                       const kv_pool *kv, int layer, const segment *segments, int segment_count);
 
@@ -137,7 +145,7 @@ typedef struct ops {
     /* The gated delta rule. mixed [rows, channels] (after conv): q, k l2-normalised per head (x / sqrt(sum x^2 + 1e-6),
      * q also / sqrt(key_dim)); beta = sigmoid(b), decay = exp(-exp(A_log) softplus(a + dt_bias)); a, b [rows, value_heads];
      * per value head, token by token: S *= decay; u = beta (v - S^T k); S += k u^T; o = S^T q.
-     * S^T x: per element a chain of fused multiply-adds in ascending key index.
+     * S^T x: per element a chain of fused multiply-adds in ascending key index; S += k u^T is one fused multiply-add.
      * out[r] = rms_norm(o, norm_scale) * silu(z); z, out [rows, value_heads * value_dim]; norm per head over value_dim.
      * A chain advances the recurrent state of `layer` and writes captures; a tree leaves it and fills stash (if not NULL)
      * for its rows. neg_exp_a = -exp(A_log) [value_heads], computed once at load. */
