@@ -21,7 +21,8 @@
  * function is involved. exp, sigmoid, silu, softplus: one implementation per table, fp32, <= 2 ulp.
  *
  * Aliasing: outputs never overlap inputs unless a contract says so. Rows are packed (row stride = width).
- * Pointers of weights may be unaligned (mapped files); activations, KV and states are 64-byte aligned. */
+ * Pointers of weights may be unaligned (mapped files). Activations, KV and states are aligned to their element only (a
+ * caller's rows may start anywhere): kernels load unaligned, which costs nothing where the data happens to be aligned. */
 #ifndef HEARTH_OPS_OPS_H
 #define HEARTH_OPS_OPS_H
 
