@@ -35,7 +35,13 @@ err_code error_set(error *err, err_code code, const char *file, int line, const 
 /* "not_found", "limit", ...: a stable lower-case name for logs. */
 const char *error_name(err_code code);
 
-#define ERR_FAIL(err, code, ...) return error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+/* The code goes round error_set, so that the compiler sees that it is not ERR_OK. */
+#define ERR_FAIL(err, code, ...)                                      \
+    do {                                                              \
+        err_code err_fail_ = (code);                                  \
+        error_set((err), err_fail_, __FILE__, __LINE__, __VA_ARGS__); \
+        return err_fail_;                                             \
+    } while (0)
 #define ERR_TRY(expression)                      \
     do {                                         \
         err_code err_try_ = (expression);        \

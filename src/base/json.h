@@ -24,13 +24,16 @@ struct json {
     span text;         /* JSON_NUMBER: source text. JSON_STRING: decoded bytes, may hold NUL */
     span source;       /* the whole value as it stands in the source text */
     const json *first; /* first item or member; NULL when empty */
+    const json *last;  /* last item or member: where json_append puts the next */
     const json *next;  /* next sibling */
     span key;          /* of a member: decoded key */
 };
 
 enum { JSON_DEPTH_DEFAULT = 128 };
 
-/* Parses text whole. The tree lives in a; it borrows text. */
+/* Parses text whole (under 4 GiB). The tree lives in a; it borrows text. ERR_FORMAT with "byte N: what is wrong", N
+ * counted from 0; ERR_LIMIT when containers nest deeper than depth_max. Work and memory are linear in the size of the
+ * text: at worst some 50 bytes of tree per byte ("[1,1,1"), so callers limit the text they accept. */
 err_code json_parse(arena *a, span text, int depth_max, const json **out, error *err);
 
 /* Lookups accept NULL and any type, and answer NULL or false when the thing is not there. */
@@ -46,12 +49,13 @@ bool json_double(const json *value, double *out);
 
 /* Building a tree (used when a message is normalised): nodes live in the arena, spans are borrowed. */
 json *json_new(arena *a, json_type type);
-json *json_new_string(arena *a, span text);
-json *json_new_number(arena *a, span text);
+json *json_new_string(arena *a, span text); /* text: valid UTF-8 */
+json *json_new_number(arena *a, span text); /* text: a JSON number, written as it is */
 json *json_new_integer(arena *a, int64_t value);
-void json_append(json *array, json *item);          /* item must not be in a tree yet */
-void json_set(json *object, span key, json *value); /* appends a member; the key must be new (asserted in tests) */
-json *json_clone(arena *a, const json *value);      /* deep copy of nodes (strings stay borrowed), free to be placed */
+void json_append(json *array, json *item); /* item must not be in a tree yet (asserted when it has a next) */
+/* Appends a member. The key is not looked up: a repeated one behaves as a parsed one does (the last is found). */
+void json_set(json *object, span key, json *value);
+json *json_clone(arena *a, const json *value); /* deep copy of nodes (strings stay borrowed), free to be placed */
 
 /* Writing. Strings must be valid UTF-8 (asserted): callers that hold bytes of unknown origin use
  * json_write_bytes, which replaces each invalid sequence with U+FFFD. */
@@ -63,7 +67,8 @@ typedef enum {
 void json_write(buffer *out, const json *value, json_style style); /* numbers keep their source text */
 void json_write_string(buffer *out, span text, json_style style);
 void json_write_bytes(buffer *out, span bytes);
-/* double as the shortest text that reads back equal, Python's repr form (1e+16, 0.0001, 100000.0). */
+/* double as the shortest text that reads back equal, Python's repr form (1e+16, 0.0001, 100000.0). Infinities and NaN,
+ * which JSON cannot say, become null. */
 void json_write_double(buffer *out, double value);
 
 #endif

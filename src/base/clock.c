@@ -1,0 +1,12 @@
+/* Time; see clock.h. */
+#include "base/clock.h"
+
+#include <time.h>
+
+uint64_t clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int64_t clock_unix_s(void) { return (int64_t)time(NULL); }
