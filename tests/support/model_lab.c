@@ -38,6 +38,26 @@ agent lab_agent(lab *l, int tokens_max) {
     return a;
 }
 
+static void copy_page(const kv_pool *kv, void *base, int32_t to, int32_t from) {
+    size_t page = (size_t)kv->kv_heads * KV_PAGE * (size_t)kv->head_dim * dtype_size(kv->type);
+    for (int layer = 0; layer < kv->layers; layer++) {
+        char *first = (char *)base + (size_t)layer * (size_t)kv->page_count * page;
+        memcpy(first + (size_t)to * page, first + (size_t)from * page, page);
+    }
+}
+
+agent lab_clone(lab *l, const agent *from) {
+    agent a = lab_agent(l, from->pages_count * KV_PAGE);
+    for (int i = 0; i < a.pages_count; i++) {
+        copy_page(&l->kv, l->kv.k, a.pages[i], from->pages[i]);
+        copy_page(&l->kv, l->kv.v, a.pages[i], from->pages[i]);
+    }
+    memcpy(a.recurrent, from->recurrent, (size_t)model_recurrent_count(l->c) * sizeof *a.recurrent);
+    memcpy(a.conv, from->conv, (size_t)model_conv_count(l->c) * sizeof *a.conv);
+    a.seq.length = from->seq.length;
+    return a;
+}
+
 void agent_free(agent *a) {
     free(a->pages);
     free(a->recurrent);

@@ -30,7 +30,8 @@ typedef struct agent {
 } agent;
 
 agent lab_agent(lab *l, int tokens_max);
-void agent_free(agent *a); /* its pages are not given back: a lab is short-lived */
+agent lab_clone(lab *l, const agent *from); /* same state, pages of its own with the same contents */
+void agent_free(agent *a);                  /* its pages are not given back: a lab is short-lived */
 
 /* Runs a chain. logits [count - logits_from, vocab_rows]; logits and hidden may be NULL (then logits_from is ignored). */
 void lab_chain(lab *l, agent *a, const int32_t *ids, int count, int logits_from, float *logits, float *hidden);
