@@ -3,7 +3,7 @@
 
 enum { ROWS_FIRST = 16 };
 static const double FADE = 0.9;
-/* Steps of nearly one size (variance over squared mean) say nothing about the slope; a growing context would pass for it. */
+/* Steps of nearly one size (variance over squared mean) say nothing of the slope; a growing context would pass for it. */
 static const double SPREAD_MIN = 0.1;
 
 void step_budget_init(step_budget *b, double target_ms, int rows_max) {
