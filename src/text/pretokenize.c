@@ -15,15 +15,16 @@
 
 #include "base/utf8.h"
 
-/* Unlike the file formats' limits these bound work: a pattern is code from an untrusted file. */
-enum { PATTERN_SIZE_MAX = 8192, GROUP_DEPTH_MAX = 32, MATCH_STEPS_MAX = 1000000, MATCH_HEAP_KIB_MAX = 65536 };
+/* Unlike the file formats' limits these bound work: a pattern is code from an untrusted file. The steps of one match
+ * grow with the text, since a megabyte of blanks is a legal text that a good pattern needs two megasteps for. */
+enum { PATTERN_SIZE_MAX = 8192, GROUP_DEPTH_MAX = 32, MATCH_HEAP_KIB_MAX = 65536 };
+enum { MATCH_STEPS_BASE = 100000, MATCH_STEPS_PER_BYTE = 8 };
 
 const char *const PRETOKENIZE_GPT2 =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 struct pretokenizer {
     pcre2_code *code; /* NULL: no pattern */
-    pcre2_match_context *limits;
 };
 
 /* ---- translation ---- */
@@ -149,10 +150,6 @@ static err_code compile(pretokenizer *p, span pattern, error *err) {
         ERR_FAIL(err, ERR_FORMAT, "pre-tokeniser pattern: %s near offset %zu", message, offset);
     }
     pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE); /* where there is no JIT, matching is interpreted: slow, the same */
-    p->limits = pcre2_match_context_create(NULL);
-    HEARTH_ASSERT(p->limits);
-    pcre2_set_match_limit(p->limits, MATCH_STEPS_MAX);
-    pcre2_set_heap_limit(p->limits, MATCH_HEAP_KIB_MAX);
     return ERR_OK;
 }
 
@@ -173,7 +170,6 @@ err_code pretokenizer_create(span pattern, pretokenizer **out, error *err) {
 void pretokenizer_destroy(pretokenizer *p) {
     if (!p) return;
     pcre2_code_free(p->code);
-    pcre2_match_context_free(p->limits);
     free(p);
 }
 
@@ -183,17 +179,23 @@ void pretoken_cursor_init(pretoken_cursor *c, const pretokenizer *rules) {
     *c = (pretoken_cursor){.rules = rules};
     if (!rules->code) return;
     c->match = pcre2_match_data_create(1, NULL);
-    HEARTH_ASSERT(c->match);
+    c->limits = pcre2_match_context_create(NULL);
+    HEARTH_ASSERT(c->match && c->limits);
+    pcre2_set_heap_limit(c->limits, MATCH_HEAP_KIB_MAX);
 }
 
 void pretoken_cursor_deinit(pretoken_cursor *c) {
     pcre2_match_data_free(c->match);
+    pcre2_match_context_free(c->limits);
     *c = (pretoken_cursor){0};
 }
 
 void pretoken_begin(pretoken_cursor *c, span text) {
     c->text = text;
     c->at = c->match_start = c->match_end = 0;
+    if (!c->limits) return;
+    uint64_t steps = MATCH_STEPS_BASE + (uint64_t)text.size * MATCH_STEPS_PER_BYTE;
+    pcre2_set_match_limit(c->limits, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
 }
 
 static size_t character_size(span text, size_t at) {
@@ -209,7 +211,7 @@ static err_code find_match(pretoken_cursor *c, size_t from, error *err) {
     size_t last_end = c->match_end;
     for (;;) {
         int found = pcre2_match(c->rules->code, (PCRE2_SPTR)c->text.data, c->text.size, from, PCRE2_NO_UTF_CHECK,
-                                c->match, c->rules->limits);
+                                c->match, c->limits);
         if (found == PCRE2_ERROR_NOMATCH) {
             c->match_start = c->match_end = c->text.size;
             return ERR_OK;

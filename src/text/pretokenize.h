@@ -23,9 +23,9 @@ void pretokenizer_destroy(pretokenizer *p);
  * texts, one after the other; a pretokenizer any number of cursors at once. */
 typedef struct pretoken_cursor {
     const pretokenizer *rules;
-    void *match; /* owned: PCRE2 match data */
-    span text;   /* borrowed: valid UTF-8 */
-    size_t at;   /* end of the last piece */
+    void *match, *limits; /* owned: PCRE2 match data and context */
+    span text;            /* borrowed: valid UTF-8 */
+    size_t at;            /* end of the last piece */
     size_t match_start, match_end;
 } pretoken_cursor;
 void pretoken_cursor_init(pretoken_cursor *c, const pretokenizer *rules);

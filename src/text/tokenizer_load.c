@@ -414,47 +414,40 @@ static err_code load_merges(loader *l, const json *list) {
 
 /* ---- files ---- */
 
-/* Parses an open file; the tree borrows from it. */
-static err_code parse(loader *l, const char *path, const file_map *map, const json **root) {
-    l->file = path;
-    if (map->size > TOKENIZER_FILE_SIZE_MAX)
-        LOAD_FAIL(l, ERR_LIMIT, "%llu bytes, limit %d", (unsigned long long)map->size, TOKENIZER_FILE_SIZE_MAX);
+static err_code parse(loader *l, const char *name, span text, const json **root) {
+    l->file = name;
+    if (text.size > TOKENIZER_FILE_SIZE_MAX)
+        LOAD_FAIL(l, ERR_LIMIT, "%zu bytes, limit %d", text.size, TOKENIZER_FILE_SIZE_MAX);
     error reason;
-    span text = span_make((const char *)map->data, (size_t)map->size);
     err_code code = json_parse(l->memory, text, JSON_DEPTH_DEFAULT, root, &reason);
     if (code != ERR_OK) LOAD_FAIL(l, code, "%s", reason.message);
     if (!json_is(*root, JSON_OBJECT)) LOAD_FAIL(l, ERR_FORMAT, "%s", "not a JSON object");
     return ERR_OK;
 }
 
-static err_code load_config(loader *l, const char *path, const file_map *map) {
-    const json *root = NULL;
-    ERR_TRY(parse(l, path, map, &root));
-    return read_added_config(l, root);
-}
-
-static err_code load(loader *l, const char *path, const file_map *map, const char *config_path,
-                     const file_map *config_map) {
-    const json *root = NULL;
-    ERR_TRY(parse(l, path, map, &root));
+static err_code load(loader *l, const tokenizer_files *files) {
+    const json *root = NULL, *config = NULL;
+    ERR_TRY(parse(l, files->name, files->text, &root));
     ERR_TRY(load_settings(l, root));
     ERR_TRY(read_added(l, root));
-    if (config_map) ERR_TRY(load_config(l, config_path, config_map));
+    if (files->config_name) {
+        ERR_TRY(parse(l, files->config_name, files->config, &config));
+        ERR_TRY(read_added_config(l, config));
+    }
     ERR_TRY(unite_added(l));
-    l->file = path;
+    l->file = files->name;
     const json *model = json_get(root, "model");
     ERR_TRY(load_vocabulary(l, json_get(model, "vocab")));
     return load_merges(l, json_get(model, "merges"));
 }
 
-static err_code load_maps(const char *path, const file_map *map, const char *config_path, const file_map *config_map,
-                          tokenizer **out, error *err) {
+err_code tokenizer_load(const tokenizer_files *files, tokenizer **out, error *err) {
     static atomic_uint_fast64_t serials;
     tokenizer *t = mem_zero(1, sizeof *t);
     t->serial = atomic_fetch_add(&serials, 1) + 1;
     loader l = {.t = t, .memory = arena_create(), .err = err};
     init_alphabet(&l);
-    err_code code = load(&l, path, map, config_path, config_map);
+    err_code code = load(&l, files);
     added_tokens_deinit(&l.added);
     arena_destroy(l.memory);
     if (code == ERR_OK)
@@ -464,12 +457,17 @@ static err_code load_maps(const char *path, const file_map *map, const char *con
     return code;
 }
 
+static span map_span(const file_map *map) { return span_make((const char *)map->data, (size_t)map->size); }
+
 static err_code open_paths(const char *path, const char *config_path, tokenizer **out, error *err) {
     file_map map = {0}, config_map = {0};
     ERR_TRY(file_map_open(path, &map, err));
     bool has_config = file_exists(config_path);
     err_code code = has_config ? file_map_open(config_path, &config_map, err) : ERR_OK;
-    if (code == ERR_OK) code = load_maps(path, &map, config_path, has_config ? &config_map : NULL, out, err);
+    if (code == ERR_OK) {
+        tokenizer_files files = {path, map_span(&map), has_config ? config_path : NULL, map_span(&config_map)};
+        code = tokenizer_load(&files, out, err);
+    }
     file_map_close(&config_map);
     file_map_close(&map);
     return code;

@@ -18,6 +18,15 @@ struct tokenizer {
     bool normalizes; /* to NFC */
 };
 
+/* What tokenizer_open reads, already in memory. Names are for messages. */
+typedef struct tokenizer_files {
+    const char *name; /* of tokenizer.json */
+    span text;
+    const char *config_name; /* of tokenizer_config.json; NULL: there is none */
+    span config;
+} tokenizer_files;
+err_code tokenizer_load(const tokenizer_files *files, tokenizer **out, error *err);
+
 /* An added token that was cut out of a text. */
 typedef struct token_cut {
     uint32_t start, end; /* bytes of the text */
