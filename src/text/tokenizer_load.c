@@ -207,7 +207,7 @@ static err_code read_added(loader *l, const json *root) {
 /* "248070", an object's key. */
 static err_code check_id_key(loader *l, span key, int32_t *id) {
     const json number = {.type = JSON_NUMBER, .text = key, .source = key};
-    bool digits = key.size > 0 && key.size < 16;
+    bool digits = key.size > 0 && key.size < 16 && (key.size == 1 || key.data[0] != '0');
     for (size_t i = 0; digits && i < key.size; i++) digits = key.data[i] >= '0' && key.data[i] <= '9';
     if (!digits) LOAD_FAIL(l, ERR_FORMAT, "'added_tokens_decoder': key '%s' is not an id", show(key).text);
     return check_id(l, &number, key, id);

@@ -8,6 +8,7 @@ cases.jsonl: {"text", "ids", "decoded"}, each with the added tokens of both file
 """
 import json
 import os
+import re
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Regex
@@ -62,11 +63,18 @@ def main():
         entries[str(tok.token_to_id(text))] = {"content": text, "lstrip": False, "normalized": False, "rstrip": False,
                                                "single_word": False, "special": special}
     write("tokenizer_config.json", {"added_tokens_decoder": entries, "tokenizer_class": "PreTrainedTokenizerFast"})
+    added = [e["content"] for e in entries.values()]
     with open(os.path.join(HERE, "cases.jsonl"), "w", encoding="utf-8") as f:
         for text in TEXTS:
             ids = tok.encode(text, add_special_tokens=False).ids
-            case = {"text": text, "ids": ids, "decoded": normalizers.NFC().normalize_str(text)}
+            case = {"text": text, "ids": ids, "decoded": normalized_between(text, added)}
             f.write(json.dumps(case) + "\n")
+
+
+def normalized_between(text, added):
+    """NFC of what is left when the added tokens are cut out, longest first; they stay as they are."""
+    cut = "(" + "|".join(re.escape(t) for t in sorted(added, key=len, reverse=True)) + ")"
+    return "".join(p if p in added else normalizers.NFC().normalize_str(p) for p in re.split(cut, text))
 
 
 def write(name, data):
