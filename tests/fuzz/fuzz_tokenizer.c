@@ -7,7 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char sample[] = "The robot's e\xCC\x81 12\n\n  <|im_end|>\xFF<a>b\xE4\xBD\xA0\xE5\xA5\xBD aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char sample[] =
+    "The robot's e\xCC\x81 12\n\n  <|im_end|>\xFF<a>b\xE4\xBD\xA0\xE5\xA5\xBD "
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 static void use(const tokenizer *t, token_memo *m, span text) {
     const int32_t *ids = NULL;

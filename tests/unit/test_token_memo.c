@@ -10,9 +10,41 @@
 
 /* Small units, so that edits often meet: the golden tokenizer has <a, <a> and <a>b, and more in its configuration. */
 static const char *const units[] = {
-    "<a", ">", "b", "<", "<a>b", "<|im_end|>", "<|im_start|>", "<think>", "</think>", "|", "im_end", "\xCC\x81", "\xCC\xB8",
-    "e", "e\xCC\x81", "a\xCC\xA3\xCC\x87", "\xC3\xA9", " ", "  ", "\n", "\n\n", "the ", "robot reads", "12", "'s", "\xFF", "\xE4\xBD",
-    "\xE4\xBD\xA0", "\xE1\x84\x80\xE1\x85\xA1", "\xE1\x86\xA8", "<\xC3\xA9>", "<e\xCC\x81>", "<|audio|>", "==", "a",
+    "<a",
+    ">",
+    "b",
+    "<",
+    "<a>b",
+    "<|im_end|>",
+    "<|im_start|>",
+    "<think>",
+    "</think>",
+    "|",
+    "im_end",
+    "\xCC\x81",
+    "\xCC\xB8",
+    "e",
+    "e\xCC\x81",
+    "a\xCC\xA3\xCC\x87",
+    "\xC3\xA9",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "the ",
+    "robot reads",
+    "12",
+    "'s",
+    "\xFF",
+    "\xE4\xBD",
+    "\xE4\xBD\xA0",
+    "\xE1\x84\x80\xE1\x85\xA1",
+    "\xE1\x86\xA8",
+    "<\xC3\xA9>",
+    "<e\xCC\x81>",
+    "<|audio|>",
+    "==",
+    "a",
 };
 
 static uint32_t random_state = 1;
@@ -177,9 +209,17 @@ static void test_kept_and_common(void **state) {
 static void test_added_token_that_grows(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
-        {"x<a", "x<a>"},         {"x<a>", "x<a>b"},           {"x<a>c", "x<a>b"},      {"<a<|im_end", "<a<|im_end|>"},
-        {"x<a>b", "x<a>"},       {"<|im_end|>", "<|im_end|"}, {"<<a>", "<<a>b<a>"},    {"<think>", "<think>\xCC\xB8"},
-        {"e<|im_end|>", "e<|im_end|>\xCC\x81"},               {"<a>bc<a>", "<a>bc<a"}, {"", "<a>"},
+        {"x<a", "x<a>"},
+        {"x<a>", "x<a>b"},
+        {"x<a>c", "x<a>b"},
+        {"<a<|im_end", "<a<|im_end|>"},
+        {"x<a>b", "x<a>"},
+        {"<|im_end|>", "<|im_end|"},
+        {"<<a>", "<<a>b<a>"},
+        {"<think>", "<think>\xCC\xB8"},
+        {"e<|im_end|>", "e<|im_end|>\xCC\x81"},
+        {"<a>bc<a>", "<a>bc<a"},
+        {"", "<a>"},
     };
     tokenizer *t = open_golden();
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -195,8 +235,8 @@ static void test_added_token_that_grows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_edits),        cmocka_unit_test(test_index),
-        cmocka_unit_test(test_index_in_changed_text), cmocka_unit_test(test_kept_and_common),
+        cmocka_unit_test(test_random_edits),           cmocka_unit_test(test_index),
+        cmocka_unit_test(test_index_in_changed_text),  cmocka_unit_test(test_kept_and_common),
         cmocka_unit_test(test_added_token_that_grows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
