@@ -70,7 +70,7 @@ struct output_parser {
 
     /* The call at hand. */
     int begun, complete;
-    bool open;
+    bool open, stray; /* stray: text stands where parameters belong */
     const json *function;
     buffer keys; /* names given so far, each between line ends */
     int key_count;
@@ -205,6 +205,7 @@ static void begin_call(output_parser *p, span name) {
     flush(p);
     p->prose_bytes = 0;
     p->open = true;
+    p->stray = false;
     p->function = tool_find(p->options.tools, name);
     p->key_count = 0;
     buffer_clear(&p->keys);
@@ -293,11 +294,12 @@ static void put_stray(output_parser *p) {
     size_t size = find_tag(text, text.data[0] == '<');
     put_text(p, span_make(text.data, size));
     p->at += size;
+    p->stray = true;
 }
 
 static bool step_parameters(output_parser *p) {
     span text = rest(p), name;
-    if (is_space(text.data[0])) {
+    if (is_space(text.data[0]) && !p->stray) {
         p->at += leading_space(text);
         return true;
     }
@@ -353,17 +355,27 @@ static bool step_plain_value(output_parser *p, size_t size) {
     return size > 0;
 }
 
+/* Closes of a call inside the value: </function>, and </tool_call> if it comes next. */
+static tag_answer inner_call_ends(tag_cursor *c) {
+    tag_answer answer = tag_literal(c, "</function>");
+    if (answer != TAG_YES) return answer;
+    tag_cursor look = *c;
+    answer = tag_space(&look);
+    if (answer == TAG_YES) answer = tag_literal(&look, "</tool_call>");
+    if (answer == TAG_YES) *c = look;
+    return answer == TAG_WAIT ? TAG_WAIT : TAG_YES;
+}
+
 /* At a '<', after_line telling whether a line end is before it: no end of the value. Calls inside are counted. */
 static bool step_tag_in_value(output_parser *p, bool after_line) {
     span name;
-    tag_cursor call = cursor(p), function = cursor(p);
-    call.at = function.at = after_line;
-    tag_answer opens = tag_bare_call(&call, &name);
-    tag_answer closes = p->depth ? tag_literal(&function, "</function>") : TAG_NO;
+    tag_cursor call = cursor(p), close = cursor(p);
+    call.at = close.at = after_line;
+    tag_answer opens = tag_bare_call(&call, &name), closes = p->depth ? inner_call_ends(&close) : TAG_NO;
     if (opens == TAG_WAIT || closes == TAG_WAIT) return false;
     if (opens == TAG_YES) p->depth++;
     if (closes == TAG_YES) p->depth--;
-    return step_plain_value(p, (size_t)after_line + 1);
+    return step_plain_value(p, closes == TAG_YES ? close.at : (size_t)after_line + 1);
 }
 
 static bool step_value(output_parser *p) {
@@ -598,7 +610,7 @@ void output_parser_feed(output_parser *p, span text) {
     run(p);
 }
 
-/* What is open when the model ends its text by itself is closed there; when the text was cut, it stays open, and a value
+/* What is open when the model ends its text by itself is closed there. When the text was cut it stays open, and a value
  * whose type was not settled yet is shown as an unfinished string. */
 static void finish_call(output_parser *p) {
     bool in_value = p->state == AT_VALUE || p->state == IN_VALUE;

@@ -3,12 +3,11 @@
  * The hard question is where a value ends, since a value may hold any text, tags included, and nothing is escaped. A
  * closing tag counts only with what may legally follow it:
  *
- *     </parameter> <parameter=NAME>                    the next parameter
- *     </parameter> </function> [</tool_call>]          the end of the call
- *     </parameter> </tool_call>                        the same, </function> missing
- *     </function> </tool_call>                         the same, </parameter> missing
- *     </tool_call> <tool_call> <function=NAME>         both missing, and the next call
- *     (line end) <parameter=NAME> (line end)           </parameter> missing; the caller checks that NAME is declared
+ *     </parameter> <parameter=NAME>            the next parameter
+ *     </parameter> </function> [</tool_call>]  the end of the call
+ *     </parameter> </tool_call>                the same, </function> missing
+ *     [</function>] </tool_call> <tool_call> <function=NAME>   </parameter> missing, and the next call
+ *     (line end) <parameter=NAME> (line end)   </parameter> missing; the caller checks that NAME is declared
  *     any closer, then the end of the text
  *
  * and not if the end of the call is followed by a </parameter> that itself counts: then all of this was inside a value.
@@ -143,23 +142,23 @@ static tag_value_end after_parameter(tag_cursor c, int depth, bool cut) {
     return end;
 }
 
-/* "</function>" without "</parameter>" before it. */
-static tag_answer bare_function_end(tag_cursor c, int depth, bool cut) {
-    tag_answer answer = spaced(&c, "</function>");
-    if (answer != TAG_YES) return answer;
-    if (at_end(&c)) return depth == 0 || !cut ? TAG_YES : TAG_NO;
-    tag_cursor call = c;
-    answer = tag_literal(&call, "</tool_call>");
-    return answer == TAG_YES ? call_ends(c, depth, cut) : answer;
-}
-
-/* "</tool_call>" without anything before it. */
-static tag_answer bare_call_end(tag_cursor c, int depth, bool cut) {
-    tag_answer answer = spaced(&c, "</tool_call>");
-    if (answer != TAG_YES) return answer;
+/* Behind closers that miss a </parameter> before them: weak evidence, so only the end of the text or the next call
+ * lets them count. */
+static tag_answer weak_end(tag_cursor c, int depth, bool cut) {
     if (at_end(&c)) return depth == 0 || !cut ? TAG_YES : TAG_NO;
     span name;
     return depth == 0 ? tag_call(&c, &name) : TAG_NO;
+}
+
+/* "</function>", "</function> </tool_call>" or "</tool_call>" without "</parameter>" before it. */
+static tag_answer unclosed_value(tag_cursor c, int depth, bool cut) {
+    tag_cursor call = c;
+    tag_answer answer = spaced(&c, "</function>");
+    if (answer == TAG_WAIT) return TAG_WAIT;
+    if (answer == TAG_YES && at_end(&c)) return weak_end(c, depth, cut);
+    if (answer == TAG_YES) call = c;
+    answer = spaced(&call, "</tool_call>");
+    return answer == TAG_YES ? weak_end(call, depth, cut) : answer;
 }
 
 static tag_value_end unclosed_parameter(tag_cursor c) {
@@ -181,6 +180,5 @@ tag_value_end tag_find_value_end(tag_cursor c, bool after_line, int depth, bool 
         tag_value_end end = unclosed_parameter(c);
         if (end.answer != TAG_NO) return end;
     }
-    answer = either(answer, either(bare_function_end(c, depth, cut), bare_call_end(c, depth, cut)));
-    return (tag_value_end){.answer = answer};
+    return (tag_value_end){.answer = either(answer, unclosed_value(c, depth, cut))};
 }

@@ -1,9 +1,9 @@
 /* Value types; see tool_schema.h.
  *
  * A schema is reduced to the set of JSON types it allows: `type`, `enum` and `const` name types, `anyOf` and `oneOf`
- * join sets, `allOf` and everything that stands side by side cuts them down. Constraints inside a type (ranges, patterns,
- * items) do not matter here: a value of the right type that breaks them is the tool's to refuse. Schemas come from
- * clients and may refer to themselves, so the walk has a budget; what is left undecided allows any type. */
+ * join sets, `allOf` and everything that stands side by side cuts them down. Constraints inside a type (ranges,
+ * patterns, items) do not matter here: a value of the right type that breaks them is the tool's to refuse. Schemas come
+ * from clients and may refer to themselves, so the walk has a budget; what is left undecided allows any type. */
 #include "text/tool_schema.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Output parser: every odd shape of an answer, cut in every way, against the events that docs/tool-calls.md promises. */
+/* Output parser: every odd shape of an answer, cut in every way, against the events docs/tool-calls.md promises. */
 #include "text/output_parser.h"
 
 #include <stdarg.h>
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/clock.h"
 #include "base/utf8.h"
 #include "support.h"
 #include "text/message.h"
@@ -399,19 +399,16 @@ static void test_chopping(void **state) {
 
 /* ---- nothing is lost, wherever the text ends */
 
-static const char *const tags[] = {"<tool_call>", "</tool_call>", "</function>", "</parameter>", "<think>", "</think>"};
+static const char *const tags[] = {"<tool_call>", "</tool_call>", "</function>", "</parameter>",
+                                   "<think>",     "</think>",     "<function=",  "<parameter="};
 
-/* Text without tags and white space: what must be in the events. An unfinished tag at the end is dropped too. */
+/* Text without tags, brackets and white space, names included: what must be in the events. */
 static void squeeze(buffer *out, span text) {
     for (size_t i = 0; i < text.size;) {
         span left = span_make(text.data + i, text.size - i);
-        size_t skip = 0;
+        size_t skip = memchr("> \t\r\n", left.data[0], 5) ? 1 : 0;
         for (size_t t = 0; t < sizeof tags / sizeof *tags; t++)
             if (span_starts(left, span_text(tags[t]))) skip = strlen(tags[t]);
-        if (span_starts(left, span_text("<function=")) || span_starts(left, span_text("<parameter=")))
-            while (skip < left.size && left.data[skip] != '>' && left.data[skip] != '\n') skip++;
-        if (skip < left.size && skip && left.data[skip] == '>') skip++;
-        if (!skip && memchr(" \t\r\n", left.data[0], 4)) skip = 1;
         if (!skip) buffer_char(out, left.data[0]);
         i += skip ? skip : 1;
     }
@@ -422,6 +419,18 @@ typedef struct gatherer {
     arena *a;
 } gatherer;
 
+static void gather_arguments(gatherer *g) {
+    const json *object;
+    error err;
+    char *copy = arena_copy(g->a, g->arguments.data, g->arguments.size);
+    if (json_parse(g->a, span_text(copy), JSON_DEPTH_DEFAULT, &object, &err)) fail_msg("%s: %s", copy, err.message);
+    assert_true(json_is(object, JSON_OBJECT));
+    for (const json *value = object->first; value; value = value->next) {
+        squeeze(&g->text, value->key);
+        squeeze(&g->text, value->type == JSON_STRING ? value->text : value->source);
+    }
+}
+
 static void gather(void *context, const output_event *event) {
     gatherer *g = context;
     switch (event->type) {
@@ -430,22 +439,15 @@ static void gather(void *context, const output_event *event) {
             squeeze(&g->text, event->text);
             break;
         case OUTPUT_CALL_BEGIN:
+            squeeze(&g->text, event->text);
             buffer_clear(&g->arguments);
             break;
         case OUTPUT_CALL_ARGUMENTS:
             buffer_append(&g->arguments, event->text.data, event->text.size);
             break;
-        case OUTPUT_CALL_END: {
-            const json *object;
-            error err;
-            char *copy = arena_copy(g->a, g->arguments.data, g->arguments.size);
-            if (json_parse(g->a, span_text(copy), JSON_DEPTH_DEFAULT, &object, &err))
-                fail_msg("%s: %s", copy, err.message);
-            assert_true(json_is(object, JSON_OBJECT));
-            for (const json *value = object->first; value; value = value->next)
-                squeeze(&g->text, value->type == JSON_STRING ? value->text : value->source);
+        case OUTPUT_CALL_END:
+            gather_arguments(g);
             break;
-        }
     }
 }
 
@@ -789,6 +791,7 @@ static void test_round_trip(void **state) {
         random_text(&b, &seed);
         bool nested = random_next(&seed) % 8 == 0; /* a whole call in a value is read back as well */
         bool usable = !has_legal_end(&a) && !has_legal_end(&b);
+        if (nested && a.size) usable = usable && span_find(span_make(a.data, a.size), span_text("</tool_call>")) < 0;
         if (usable && nested) buffer_text(&a, LS);
         if (usable) {
             tried++;
@@ -888,7 +891,7 @@ static double parse_ms(const fixture *f, const char *start, const char *unit, in
     buffer text = {0};
     buffer_text(&text, start);
     while (text.size < 1000000) buffer_text(&text, unit);
-    uint64_t begin = clock_ns();
+    clock_t begin = clock(); /* processor time: other programs may be running */
     transcript t;
     output_parser_options options = {f->tools, true, (flags & THINK) != 0};
     t = (transcript){.open = -1};
@@ -896,7 +899,7 @@ static double parse_ms(const fixture *f, const char *start, const char *unit, in
     feed_pieces(p, span_make(text.data, text.size), piece);
     output_parser_finish(p, false);
     output_parser_destroy(p);
-    double ms = clock_ms_since(begin);
+    double ms = (double)(clock() - begin) * 1e3 / CLOCKS_PER_SEC;
     transcript_deinit(&t);
     buffer_deinit(&text);
     return ms;
