@@ -70,9 +70,9 @@ static void test_loads_and_runs(void **state) {
                     .recurrent = mem_zero((size_t)model_recurrent_count(c), sizeof(float)),
                     .conv = mem_zero((size_t)model_conv_count(c), sizeof(float))};
     float *logits = mem_alloc((size_t)c->vocab_rows * sizeof *logits);
-    model_segment segment = {
+    model_segment step = {
         .seq = &seq, .count = (int)ids.count, .tokens = ids.ids, .logits_from = (int)ids.count - 1, .logits = logits};
-    assert_int_equal(model_forward(m, &kv, &segment, 1, &err), ERR_OK);
+    assert_int_equal(model_forward(m, &kv, &step, 1, &err), ERR_OK);
     double sum = 0, squares = 0;
     for (int i = 0; i < c->vocab_rows; i++) {
         assert_true(isfinite(logits[i]));
