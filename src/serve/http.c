@@ -159,6 +159,7 @@ static void flush(conn *c) {
         }
         if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
             event_add(c->sendable, NULL);
+            if (!c->processing) arm_timer(c); /* it watches for a stall */
             return;
         }
         c->broken = true;

@@ -262,7 +262,6 @@ http_chunks_result http_chunks_feed(http_chunks *c, span bytes, size_t *used, bu
         if (c->state == CHUNK_DATA) {
             size_t take = bytes.size - *used;
             if (take > c->left) take = (size_t)c->left;
-            if (c->left > body_max - body->size) return chunk_fault(fault, 413, "the request body is too large");
             buffer_append(body, bytes.data + *used, take);
             c->left -= take;
             *used += take;
@@ -273,6 +272,8 @@ http_chunks_result http_chunks_feed(http_chunks *c, span bytes, size_t *used, bu
         if (!chunk_step(c, (unsigned char)bytes.data[(*used)++], &done))
             return chunk_fault(fault, 400, "the chunked body is malformed");
         if (done) return HTTP_CHUNKS_DONE;
+        if (c->state == CHUNK_DATA && c->left > body_max - body->size)
+            return chunk_fault(fault, 413, "the request body is too large");
         if (++c->overhead > OVERHEAD_MAX) return chunk_fault(fault, 400, "the chunked body has too much framing");
     }
     return HTTP_CHUNKS_MORE;

@@ -8,7 +8,7 @@
  *     prepare MS                                          wait before the START event (first line)
  *     sleep MS                                            wait
  *     hang                                                wait until cancelled
- *     flood N SIZE                                        N content events of SIZE bytes
+ *     flood N SIZE                                        N content events of SIZE bytes, there at once
  *     finish stop|length|tool_calls                       the last event; default stop
  *     error STATUS PARAM MESSAGE                          the last event; as the first line it comes before START
  */
@@ -97,15 +97,21 @@ hearth_request_params hearth_request_defaults(void) {
     return (hearth_request_params){.temperature = -1, .top_p = -1, .min_p = -1, .top_k = -1};
 }
 
-static void fake_emit(hearth_request *r, hearth_event event, const char *text, size_t size) {
-    event.text = mem_copy(text ? text : "", text ? size : 0);
-    event.text_size = text ? size : 0;
+static void fake_emit_many(hearth_request *r, hearth_event event, const char *text, size_t size, size_t count) {
     pthread_mutex_lock(&r->lock);
-    r->events = mem_grow(r->events, r->count + 1, sizeof *r->events);
-    r->events[r->count++] = event;
+    r->events = mem_grow(r->events, r->count + count, sizeof *r->events);
+    event.text_size = text ? size : 0;
+    for (size_t i = 0; i < count; i++) {
+        event.text = mem_copy(text ? text : "", event.text_size);
+        r->events[r->count++] = event;
+    }
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     if (r->ready) r->ready(r->ready_context);
+}
+
+static void fake_emit(hearth_request *r, hearth_event event, const char *text, size_t size) {
+    fake_emit_many(r, event, text, size, 1);
 }
 
 /* Waits ms (-1 = for ever) or until cancelled. */
@@ -159,8 +165,7 @@ static void fake_flood(hearth_request *r, const char *rest) {
     if (sscanf(rest, "%d %d", &n, &size) != 2) return;
     char *text = mem_alloc((size_t)size);
     memset(text, 'x', (size_t)size);
-    for (int i = 0; i < n && fake_wait(r, 0); i++)
-        fake_emit(r, (hearth_event){.type = HEARTH_EVENT_CONTENT}, text, (size_t)size);
+    fake_emit_many(r, (hearth_event){.type = HEARTH_EVENT_CONTENT}, text, (size_t)size, (size_t)n);
     free(text);
 }
 
