@@ -209,6 +209,7 @@ static const struct {
     {TEXT("\"\\ud800\\udc0\""), "byte 1: lone surrogate \\ud800"},
     {TEXT("\"\\ud800\\udc00\\udc00\""), "byte 13: lone surrogate \\udc00"},
     {TEXT("\"\\uD83D"), "byte 1: lone surrogate \\ud83d"},
+    {TEXT("\"\\uD83D\\uDE00"), "byte 0: string is not closed"},
     /* UTF-8 */
     {TEXT("\"\x80\""), "byte 1: invalid UTF-8 in a string"},
     {TEXT("\"\xBF\""), "byte 1: invalid UTF-8 in a string"},
