@@ -16,11 +16,6 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 
-/* Weak until the tokenizer has landed. */
-#pragma weak tokenizer_open
-#pragma weak tokenizer_close
-#pragma weak tokenizer_count
-
 enum { PIECE = 64, NODES_MAX = 1024, DRAFTS_MAX = 64, IDS_BYTES_MAX = 64 << 20 };
 
 typedef struct dump_options {
@@ -101,7 +96,7 @@ static err_code read_json(dump *d, const char *path, err_code (*read)(dump *, co
 static err_code find_limit(dump *d, error *err) {
     tokenizer *t;
     char *path = file_join(d->o.dir, "tokenizer.json");
-    bool present = file_exists(path) && tokenizer_open;
+    bool present = file_exists(path);
     free(path);
     d->limit = d->o.vocab_limit ? d->o.vocab_limit : d->c->vocab_rows;
     if (present) {
