@@ -83,7 +83,7 @@ double golden_number(const json *object, const char *key) {
 int golden_ints(const json *object, const char *key, int32_t *out, int max) {
     int count = 0;
     for (const json *item = golden_get(object, key)->first; item; item = item->next) {
-        int64_t value;
+        int64_t value = 0;
         assert_true(count < max && json_integer(item, &value));
         out[count++] = (int32_t)value;
     }
