@@ -29,7 +29,7 @@ struct chat {
     bool stream, begun, finished, client_left;
     reply_identity identity;
     sse sse;
-    chat_message message;
+    output_message message;
     buffer out; /* stream text not yet handed over */
     struct event *keep_alive;
     uint64_t start_ns, written_ns;
@@ -95,7 +95,7 @@ static void destroy(chat *c) {
     s->metrics.in_flight--;
     event_free(c->keep_alive);
     sse_deinit(&c->sse);
-    chat_message_deinit(&c->message);
+    output_message_deinit(&c->message);
     buffer_deinit(&c->out);
     free(c);
 }
