@@ -20,8 +20,8 @@ enum {
  * - role is system, user, assistant or tool; "developer" is system, "function" is tool; only the first message can be
  *   system: leading ones are merged (joined by a blank line), a later one is a user message "<system>\n...\n</system>";
  * - content is a string: text parts are joined, absent or null is "" (never the word None);
- * - tool_calls is a non-empty array or absent, each {"id", "type", "function": {"name", "arguments": object}}; arguments
- *   given as a JSON string are parsed, "" is {}, what is no object is kept as {"arguments": what it was};
+ * - tool_calls is a non-empty array or absent, each {"id", "type", "function": {"name", "arguments": object}};
+ *   arguments given as a JSON string are parsed, "" is {}, what is no object is kept as {"arguments": what it was};
  * - tool results that follow their calls stand in the order of the calls and carry tool_call_id;
  * - `reasoning`, `reasoning_content` and `thinking` are one field, reasoning_content, absent when empty;
  * - fields that are not named here are handed to the template as they are.
