@@ -1,10 +1,11 @@
-/* Collecting events into a message; see output_parser.h. */
+/* Collecting events into a message; see output_parser.h. The array of calls doubles at each power of two. */
 #include <stdlib.h>
 
 #include "text/output_parser.h"
 
 static output_call *call_new(output_message *m) {
-    m->calls = mem_grow(m->calls, (size_t)m->call_count + 1, sizeof *m->calls);
+    size_t count = (size_t)m->call_count;
+    if ((count & (count - 1)) == 0) m->calls = mem_grow(m->calls, count ? count * 2 : 1, sizeof *m->calls);
     m->calls[m->call_count] = (output_call){0};
     return &m->calls[m->call_count++];
 }

@@ -480,24 +480,34 @@ static void test_lossless_at_every_end(void **state) {
     }
 }
 
-/* A cut anywhere: complete calls are valid JSON, and at most the last one is incomplete. */
+/* Complete calls are valid JSON, an incomplete one is not, and only the last one may be incomplete. */
+static void check_calls(const char *name, size_t end, const output_message *message) {
+    for (int i = 0; i < message->call_count; i++) {
+        const output_call *call = &message->calls[i];
+        arena *a = arena_create();
+        const json *value;
+        span arguments = span_make(call->arguments.data ? call->arguments.data : "", call->arguments.size);
+        bool valid = json_parse(a, arguments, JSON_DEPTH_DEFAULT, &value, NULL) == ERR_OK;
+        if (valid != call->complete || (!call->complete && i < message->call_count - 1))
+            fail_msg("%s cut at %zu: call %d: %s", name, end, i, arguments.data);
+        arena_destroy(a);
+    }
+}
+
 static void test_cut_at_every_byte(void **state) {
-    const char *text = "I look.\n\n" CALL("bash", PARAM("command", "ls \"x\"") PARAM("timeout", "30")) "\n" LS;
-    size_t size = strlen(text);
-    for (size_t end = 0; end <= size; end++) {
-        transcript t;
-        run_pieces(*state, span_make(text, end), CUT, 3, &t);
-        for (int i = 0; i < t.message.call_count; i++) {
-            const output_call *call = &t.message.calls[i];
-            arena *a = arena_create();
-            const json *value;
-            span arguments = span_make(call->arguments.data ? call->arguments.data : "", call->arguments.size);
-            bool valid = json_parse(a, arguments, JSON_DEPTH_DEFAULT, &value, NULL) == ERR_OK;
-            assert_int_equal(valid, call->complete);
-            if (!call->complete) assert_int_equal(i, t.message.call_count - 1);
-            arena_destroy(a);
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        size_t size = strlen(cases[i].text);
+        for (size_t end = 0; end <= size; end++) {
+            if (end < size && ((unsigned char)cases[i].text[end] & 0xC0) == 0x80) continue;
+            span text = span_make(cases[i].text, end);
+            transcript whole, t;
+            run_pieces(*state, text, cases[i].flags | CUT, SIZE_MAX / 2, &whole);
+            check_calls(cases[i].name, end, &whole.message);
+            run_pieces(*state, text, cases[i].flags | CUT, 3, &t);
+            check_equal(cases[i].name, "cut at", end, &t, whole.text.data);
+            transcript_deinit(&t);
+            transcript_deinit(&whole);
         }
-        transcript_deinit(&t);
     }
 }
 
