@@ -1,4 +1,5 @@
-/* The same bits whatever the path: splits of a prefill, trees against chains, company in a step, commits, captures, threads.
+/* The same bits whatever the path: splits of a prefill, trees against chains, company in a step, commits, captures,
+ * threads.
  *
  * Nothing here knows right numbers (test_golden_model.c does); it compares the model with itself, bit for bit, on every
  * table and KV type. */
