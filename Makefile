@@ -23,10 +23,6 @@ SAN_tsan := -fsanitize=thread
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 SANFLAGS := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN=$(SAN): known are asan, tsan, fuzz)))
 
-# V=1 shows the commands.
-Q := $(if $(V),,@)
-say = $(if $(V),,@echo "  $1 $(subst $(BUILD)/,,$@)")
-
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wwrite-strings -Werror
 CFLAGS   ?= -O2 -g
 TESTFLAGS = $(if $(findstring tests/,$<),-Itests/support)
@@ -68,17 +64,14 @@ help: ## this list
 
 $(OBJ)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(call say,cc)
-	$(Q)$(CC) $(ALL_CFLAGS) $(call isa_flags,$<) -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(call isa_flags,$<) -c -o $@ $<
 
 $(BUILD)/libhearth.a: $(LIB_OBJ)
 	@rm -f $@
-	$(call say,ar)
-	$(Q)ar rcs $@ $^
+	ar rcs $@ $^
 
 $(BUILD)/hearth: $(CLI_OBJ) $(BUILD)/libhearth.a $(OBJ)/linked-$(if $(STATIC),static,shared)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # Changing STATIC links again.
 $(OBJ)/linked-%:
@@ -88,28 +81,23 @@ $(OBJ)/linked-%:
 
 $(BUILD)/tests/bench/%: $(OBJ)/tests/bench/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/fuzz/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/driver.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: $(OBJ)/tests/%.o $(SUPPORT) $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/examples/%: $(OBJ)/examples/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/fuzzer/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(call say,ld)
-	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 demo: all ## serve a model, replay recorded agent turns, print the report
 	HEARTH=$(BUILD)/hearth sh demo/run.sh

@@ -1,0 +1,250 @@
+/* out = x W^T, weights widened to fp32 on the way; compiled per instruction set (see simd_avx512.h).
+ *
+ * Each output is 16 partial sums (lane = k mod 16) that run over all of k in ascending order, so the bits do not depend
+ * on how the work is cut. Two ways of cutting, both giving those bits:
+ *
+ *   few rows of x: bound by reading W. A thread streams 8 rows of W at a time straight from memory, widens each vector
+ *     in registers and uses it for up to 4 rows of x.
+ *   many rows: bound by arithmetic. A task takes PANEL rows of W and up to ROWS_BLOCK rows of x. It walks over k in
+ *     blocks of K_BLOCK: the panel's block is widened once into scratch (18 KB a tile, first-level cache), then every
+ *     tile of TILE_W x TILE_X outputs runs over the block with its partial sums in registers. Between blocks the partial
+ *     sums wait in scratch: storing and reloading them changes no bit.
+ *
+ * With 16 lanes of k per output there is no broadcast: a tile step loads TILE_W + TILE_X vectors for TILE_W * TILE_X
+ * FMAs. On 8-lane registers a tile runs twice, for lanes 0-7 and 8-15, to keep the tile large enough. The lanes are added
+ * at the very end, 8 outputs at a time.
+ *
+ * A new weight format is one more case in widen and widen_n (common_simd.h). */
+
+enum {
+    PANEL = 48, /* rows of W per task: a multiple of TILE_W and of 8 */
+    TILE_W = VL == 16 ? 6 : 3,
+    TILE_X = 4, /* TILE_W * TILE_X partial sums, TILE_X vectors of x and one of W fit the registers */
+    K_BLOCK = 768,
+    PANEL_STRIDE = K_BLOCK + 16, /* not a power of two: the tile's rows would share their cache sets */
+    ROWS_BLOCK = 64,
+    STREAM_ROWS_MAX = 8 /* more rows than this: the second way */
+};
+
+typedef struct matmul_job {
+    float *out;
+    const float *x;
+    const matrix *w;
+    int rows;
+    size_t row_bytes;   /* of W */
+    int chunk;          /* first way: rows of W per task, a multiple of 8 */
+    int row_blocks;     /* second way: blocks of x */
+    int rows_per_block; /* second way */
+} matmul_job;
+
+/* ---- few rows */
+
+/* Partial sums of wr rows of W with xr rows of x: acc[j * 128 + i * 16 + lane] for row i of W, row j of x. */
+SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x, size_t cols, const int wr,
+                      const int xr, float *acc) {
+    vf a[8 * 4], xv[4 * PARTS];
+    const size_t ahead = w_stride * 8 <= 65536 ? w_stride * 8 : 1024;
+    UNROLL for (int i = 0; i < wr * xr * PARTS; i++) a[i] = v_zero();
+    size_t k = 0;
+    for (; k + 16 <= cols; k += 16) {
+        UNROLL for (int j = 0; j < xr; j++) {
+            UNROLL for (int p = 0; p < PARTS; p++) xv[j * PARTS + p] =
+                v_load(x + (size_t)j * cols + k + (size_t)(p * VL));
+        }
+        UNROLL for (int i = 0; i < wr; i++) {
+            UNROLL for (int p = 0; p < PARTS; p++) {
+                vf wv = widen(type, w + (size_t)i * w_stride, k + (size_t)(p * VL));
+                if (p == 0)
+                    __builtin_prefetch(w + (size_t)i * w_stride + k * (type == DTYPE_F32 ? 4 : 2) + ahead, 0, 2);
+                UNROLL for (int j = 0; j < xr; j++) {
+                    const int at = (i * xr + j) * PARTS + p;
+                    a[at] = v_fma(wv, xv[j * PARTS + p], a[at]);
+                }
+            }
+        }
+    }
+    const int rest = (int)(cols - k);
+    if (rest) {
+        UNROLL for (int i = 0; i < wr; i++) {
+            UNROLL for (int p = 0; p < PARTS; p++) {
+                size_t at_k = k + (size_t)(p * VL);
+                vf wv = widen_n(type, w + (size_t)i * w_stride, at_k, rest - p * VL);
+                UNROLL for (int j = 0; j < xr; j++) {
+                    const int at = (i * xr + j) * PARTS + p;
+                    a[at] = v_fma(wv, v_load_n(x + (size_t)j * cols + at_k, rest - p * VL), a[at]);
+                }
+            }
+        }
+    }
+    UNROLL for (int i = 0; i < wr; i++) {
+        UNROLL for (int j = 0; j < xr; j++) {
+            UNROLL for (int p = 0; p < PARTS; p++)
+                v_store(acc + j * 128 + i * 16 + p * VL, a[(i * xr + j) * PARTS + p]);
+        }
+    }
+}
+
+/* 8 rows of W (or fewer at the end of the matrix) with xr rows of x, as many rows at a time as registers allow. */
+SIMD void stream_group(dtype type, const matmul_job *job, int row, int first, const int xr) {
+    const int step = VL == 16 ? (xr <= 2 ? 8 : 4) : (xr == 1 ? 4 : xr <= 3 ? 2 : 1);
+    const size_t cols = (size_t)job->w->cols;
+    const char *w = (const char *)job->w->data + (size_t)row * job->row_bytes;
+    const float *x = job->x + (size_t)first * cols;
+    const int valid = job->w->rows - row < 8 ? job->w->rows - row : 8;
+    _Alignas(64) float acc[4 * 128];
+    int i = 0;
+    for (; i + step <= valid; i += step)
+        stream_tile(type, w + (size_t)i * job->row_bytes, job->row_bytes, x, cols, step, xr, acc + i * 16);
+    for (; i < valid; i++)
+        stream_tile(type, w + (size_t)i * job->row_bytes, job->row_bytes, x, cols, 1, xr, acc + i * 16);
+    for (; i < 8; i++) {
+        for (int j = 0; j < xr; j++) memset(acc + j * 128 + i * 16, 0, 16 * sizeof *acc);
+    }
+    for (int j = 0; j < xr; j++) {
+        float *out = job->out + (size_t)(first + j) * (size_t)job->w->rows + row;
+        store8(out, sum16x8(acc + j * 128), valid);
+    }
+}
+
+SIMD void stream_task(dtype type, const matmul_job *job, int index) {
+    int end = (index + 1) * job->chunk < job->w->rows ? (index + 1) * job->chunk : job->w->rows;
+    for (int row = index * job->chunk; row < end; row += 8) {
+        int first = 0;
+        for (; first + 4 <= job->rows; first += 4) stream_group(type, job, row, first, 4);
+        switch (job->rows - first) {
+            case 1:
+                stream_group(type, job, row, first, 1);
+                break;
+            case 2:
+                stream_group(type, job, row, first, 2);
+                break;
+            case 3:
+                stream_group(type, job, row, first, 3);
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+static void stream_bf16(void *job, int index) { stream_task(DTYPE_BF16, job, index); }
+static void stream_f16(void *job, int index) { stream_task(DTYPE_F16, job, index); }
+static void stream_f32(void *job, int index) { stream_task(DTYPE_F32, job, index); }
+
+/* ---- many rows */
+
+static void widen_panel(const matrix *w, size_t row_bytes, float *panel, int row, size_t k, int count) {
+    for (int i = 0; i < PANEL; i++) {
+        float *out = panel + i * PANEL_STRIDE;
+        if (row + i < w->rows) {
+            widen_row(w->type, out, (const char *)w->data + (size_t)(row + i) * row_bytes, k, count,
+                      round_up(count, 16));
+        } else {
+            memset(out, 0, PANEL_STRIDE * sizeof *out);
+        }
+    }
+}
+
+/* TILE_W rows of the panel with xr rows of x over one block of k; acc[j][PANEL][16] continues or starts at zero. */
+SIMD void panel_tile(const float *w, const float *x, size_t x_stride, int count, const int xr, bool start, float *acc) {
+    for (int part = 0; part < PARTS; part++, w += VL, x += VL, acc += VL) {
+        vf a[TILE_W * TILE_X], xv[TILE_X];
+        UNROLL for (int i = 0; i < TILE_W; i++) {
+            UNROLL for (int j = 0; j < xr; j++) a[i * TILE_X + j] =
+                start ? v_zero() : v_load(acc + (j * PANEL + i) * 16);
+        }
+        int k = 0;
+        for (; k + 16 <= count; k += 16) {
+            UNROLL for (int j = 0; j < xr; j++) xv[j] = v_load(x + (size_t)j * x_stride + k);
+            UNROLL for (int i = 0; i < TILE_W; i++) {
+                vf wv = v_load(w + i * PANEL_STRIDE + k);
+                UNROLL for (int j = 0; j < xr; j++) a[i * TILE_X + j] = v_fma(wv, xv[j], a[i * TILE_X + j]);
+            }
+        }
+        if (k < count) {
+            UNROLL for (int j = 0; j < xr; j++) xv[j] = v_load_n(x + (size_t)j * x_stride + k, count - k - part * VL);
+            UNROLL for (int i = 0; i < TILE_W; i++) {
+                vf wv = v_load(w + i * PANEL_STRIDE + k);
+                UNROLL for (int j = 0; j < xr; j++) a[i * TILE_X + j] = v_fma(wv, xv[j], a[i * TILE_X + j]);
+            }
+        }
+        UNROLL for (int i = 0; i < TILE_W; i++) {
+            UNROLL for (int j = 0; j < xr; j++) v_store(acc + (j * PANEL + i) * 16, a[i * TILE_X + j]);
+        }
+    }
+}
+
+/* All rows of x with TILE_W rows of the panel, whose block stays in the first-level cache. */
+static void panel_strip(const float *w, const float *x, size_t cols, int rows, int count, bool start, float *acc) {
+    int j = 0;
+    for (; j + TILE_X <= rows; j += TILE_X)
+        panel_tile(w, x + (size_t)j * cols, cols, count, TILE_X, start, acc + j * PANEL * 16);
+    x += (size_t)j * cols;
+    acc += j * PANEL * 16;
+    switch (rows - j) {
+        case 1:
+            panel_tile(w, x, cols, count, 1, start, acc);
+            break;
+        case 2:
+            panel_tile(w, x, cols, count, 2, start, acc);
+            break;
+        case 3:
+            panel_tile(w, x, cols, count, 3, start, acc);
+            break;
+        default:
+            break;
+    }
+}
+
+static void panel_sums(const matmul_job *job, const float *acc, int row, int first, int rows) {
+    const int valid = job->w->rows - row < PANEL ? job->w->rows - row : PANEL;
+    for (int j = 0; j < rows; j++) {
+        float *out = job->out + (size_t)(first + j) * (size_t)job->w->rows + row;
+        for (int i = 0; i < valid; i += 8) store8(out + i, sum16x8(acc + (j * PANEL + i) * 16), valid - i);
+    }
+}
+
+static void panel_task(void *context, int index) {
+    const matmul_job *job = context;
+    const size_t cols = (size_t)job->w->cols;
+    const int row = index / job->row_blocks * PANEL, first = index % job->row_blocks * job->rows_per_block;
+    const int rows = job->rows - first < job->rows_per_block ? job->rows - first : job->rows_per_block;
+    float *panel = thread_scratch(SCRATCH_TASK, (PANEL * PANEL_STRIDE + ROWS_BLOCK * PANEL * 16) * sizeof *panel);
+    float *acc = panel + PANEL * PANEL_STRIDE;
+    for (size_t k = 0; k < cols; k += K_BLOCK) {
+        const int count = cols - k < K_BLOCK ? (int)(cols - k) : K_BLOCK;
+        widen_panel(job->w, job->row_bytes, panel, row, k, count);
+        for (int i = 0; i < PANEL; i += TILE_W)
+            panel_strip(panel + i * PANEL_STRIDE, job->x + (size_t)first * cols + k, cols, rows, count, k == 0,
+                        acc + i * 16);
+    }
+    panel_sums(job, acc, row, first, rows);
+}
+
+/* ---- the operator */
+
+/* Chunks small enough to share out evenly, large enough (128 KB) that claiming one costs nothing. */
+static int stream_chunk(const pool *p, const matmul_job *job) {
+    size_t rows = (size_t)job->w->rows / (size_t)(pool_threads(p) * 8), least = (128 << 10) / job->row_bytes;
+    if (rows < least) rows = least;
+    if (rows > (size_t)job->w->rows) rows = (size_t)job->w->rows;
+    return (int)(rows + 7) / 8 * 8;
+}
+
+void ISA(matmul)(pool *p, float *out, const float *x, const matrix *w, int rows) {
+    matmul_job job = {.out = out, .x = x, .w = w, .rows = rows};
+    HEARTH_ASSERT(w->type == DTYPE_BF16 || w->type == DTYPE_F16 || w->type == DTYPE_F32);
+    job.row_bytes = (size_t)w->cols * (w->type == DTYPE_F32 ? 4 : 2);
+    if (rows > STREAM_ROWS_MAX) {
+        job.row_blocks = (rows + ROWS_BLOCK - 1) / ROWS_BLOCK;
+        job.rows_per_block = (rows + job.row_blocks - 1) / job.row_blocks;
+        pool_run(p, (w->rows + PANEL - 1) / PANEL * job.row_blocks, panel_task, &job);
+        return;
+    }
+    job.chunk = stream_chunk(p, &job);
+    pool_run(p, (w->rows + job.chunk - 1) / job.chunk,
+             w->type == DTYPE_BF16  ? stream_bf16
+             : w->type == DTYPE_F16 ? stream_f16
+                                    : stream_f32,
+             &job);
+}
