@@ -23,6 +23,10 @@ SAN_tsan := -fsanitize=thread
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 SANFLAGS := $(if $(SAN),$(or $(SAN_$(SAN)),$(error SAN=$(SAN): known are asan, tsan, fuzz)))
 
+# V=1 shows the commands.
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo "  $1 $(subst $(BUILD)/,,$@)")
+
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla -Wwrite-strings -Werror
 CFLAGS   ?= -O2 -g
 TESTFLAGS = $(if $(findstring tests/,$<),-Itests/support)
@@ -64,14 +68,17 @@ help: ## this list
 
 $(OBJ)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(call isa_flags,$<) -c -o $@ $<
+	$(call say,cc)
+	$(Q)$(CC) $(ALL_CFLAGS) $(call isa_flags,$<) -c -o $@ $<
 
 $(BUILD)/libhearth.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,ar)
+	$(Q)ar rcs $@ $^
 
 $(BUILD)/hearth: $(CLI_OBJ) $(BUILD)/libhearth.a $(OBJ)/linked-$(if $(STATIC),static,shared)
-	$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # Changing STATIC links again.
 $(OBJ)/linked-%:
@@ -81,23 +88,28 @@ $(OBJ)/linked-%:
 
 $(BUILD)/tests/bench/%: $(OBJ)/tests/bench/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/fuzz/%: $(OBJ)/tests/fuzz/%.o $(OBJ)/tests/fuzz/driver.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/tests/%: $(OBJ)/tests/%.o $(SUPPORT) $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/examples/%: $(OBJ)/examples/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 $(BUILD)/fuzzer/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/libhearth.a
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call say,ld)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 demo: all ## serve a model, replay recorded agent turns, print the report
 	HEARTH=$(BUILD)/hearth sh demo/run.sh

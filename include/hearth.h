@@ -68,7 +68,8 @@ typedef struct hearth_options {
     void *progress_context;
 } hearth_options;
 
-/* Loads a checkpoint directory. options may be NULL. Blocks until requests can run. */
+/* Loads a checkpoint directory. options may be NULL. Blocks until requests can run. Without a tokenizer.json only
+ * prompt_ids requests run, and the text of a token is its id in decimal and a space. */
 hearth_status hearth_engine_open(const char *model_dir, const hearth_options *options, hearth_engine **engine,
                                  hearth_error *error);
 /* Cancels what runs, waits for the threads, frees everything. All requests must have been destroyed. */
@@ -96,15 +97,16 @@ typedef struct hearth_request_params {
     bool tool_calls; /* parse tool calls; false (tool_choice none) leaves tools out of the prompt and calls as text */
     bool raw_output; /* with prompt_ids: no reasoning or tool-call parsing, all text is content */
     int max_tokens;  /* 0 = whatever fits in the context */
-    const char *const *stop; /* stop strings; the answer ends before the first one */
+    const char *const
+        *stop; /* at most 16; the answer ends before the first one in its content (not in reasoning or calls) */
     int stop_count;
     double temperature, top_p, min_p; /* negative = the checkpoint's generation_config.json, else 1, 1, 0 */
     int top_k;                        /* negative likewise, 0 = off */
     bool has_seed;
     uint64_t seed;        /* the same seed gives the same text, alone or among neighbours */
     bool ignore_stop_ids; /* run to max_tokens (benchmarks) */
-    /* Called from an engine thread when hearth_request_next has something new; must be quick and must not call back
-     * into the library. NULL when the caller waits with hearth_request_next. */
+    /* Called from an engine thread when hearth_request_next has something new, perhaps before hearth_request_create
+     * returns; must be quick and must not call back into the library. NULL when the caller waits. */
     void (*ready)(void *context);
     void *ready_context;
 } hearth_request_params;
@@ -129,6 +131,7 @@ typedef enum {
 
 typedef enum { HEARTH_FINISH_STOP, HEARTH_FINISH_LENGTH, HEARTH_FINISH_TOOL_CALLS } hearth_finish;
 
+/* completion_tokens: all that were chosen but the stop id. cached_tokens: of the prompt, not computed again. */
 typedef struct hearth_usage {
     int prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
 } hearth_usage;
@@ -154,7 +157,8 @@ bool hearth_request_next(hearth_request *request, hearth_event *event, int timeo
 bool hearth_request_finished(const hearth_request *request); /* the last event has been taken */
 /* Stops the work within one step; what was prefilled stays reusable. An ERROR event with HEARTH_CANCELLED ends it. */
 void hearth_request_cancel(hearth_request *request);
-/* Cancels if need be and frees. `ready` is not called after this returns. */
+/* Cancels if need be and frees, without waiting for the work to stop. `ready` is not called after this returns: it waits
+ * for a call under way, so `ready` must not wait for the caller of destroy. */
 void hearth_request_destroy(hearth_request *request);
 
 /* ---- text */

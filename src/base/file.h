@@ -1,4 +1,7 @@
-/* Files: mapped read-only, read whole, written atomically. */
+/* Files: mapped read-only, read whole, written atomically.
+ *
+ * Every message begins with the path. A path that does not exist is ERR_NOT_FOUND, any other refusal of the system
+ * ERR_IO, a thing of the wrong kind (a pipe to map, a device to replace) ERR_INVALID. */
 #ifndef HEARTH_BASE_FILE_H
 #define HEARTH_BASE_FILE_H
 
@@ -17,10 +20,12 @@ typedef struct file_map {
 err_code file_map_open(const char *path, file_map *out, error *err);
 void file_map_close(file_map *map);
 
-/* Reads a regular file, a pipe or standard input ("-") whole, up to size_max bytes. Owned buffer. */
+/* Reads a regular file, a pipe or standard input ("-") whole; more than size_max bytes are ERR_LIMIT. *out is set, not
+ * appended to: an owned buffer whose data is never NULL on success, and empty on failure. */
 err_code file_read(const char *path, size_t size_max, buffer *out, error *err);
 
-/* Writes path through a temporary file in the same directory, fsync and rename: readers see the old or the new file. */
+/* Writes path through a temporary file in the same directory, fsync and rename: readers see the old or the new file,
+ * also after a crash. The mode of an existing file is kept; a symbolic link is replaced by the file. */
 err_code file_write_atomic(const char *path, span data, error *err);
 
 bool file_exists(const char *path);

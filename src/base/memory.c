@@ -7,6 +7,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined(__has_feature) /* clang's way of saying what gcc says with __SANITIZE_ADDRESS__ */
+#if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define RED_ZONE 16

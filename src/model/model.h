@@ -55,8 +55,9 @@ typedef struct model_segment {
 err_code model_forward(model *m, const kv_pool *kv, const model_segment *segments, int segment_count, error *err);
 
 /* After model_forward with a tree as segment `segment_index` of the step: commits nodes path[0..count), root first, each
- * the child of the one before (asserted). Once per tree and step; the MTP layer's KV is left alone, since accepted tokens
- * are run again there with the target's hidden rows. Replays recurrent and conv state, moves KV rows to slots length .., advances length. */
+ * the child of the one before (asserted): replays recurrent and conv state, moves KV rows to slots length .., advances
+ * length. Once per tree and step. The MTP layer's KV is left alone, since accepted tokens are run again there with the
+ * target's hidden rows. */
 void model_commit(model *m, const kv_pool *kv, int segment_index, const int32_t *path, int count);
 
 /* The MTP layer: out[i] (after mtp.norm) of pairs (hidden[i], tokens[i]), tokens[i] being the token that follows the one

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROBLEMS_SHOWN = 8, NAME_MAX_BYTES = 256 };
+enum { PROBLEMS_SHOWN = 8, PROBLEMS_BYTES = 420, NAME_MAX_BYTES = 256 };
 
 typedef struct binder {
     const checkpoint *ckpt;
@@ -18,7 +18,7 @@ typedef struct binder {
     arena *memory;
     bool *used; /* [checkpoint_count] */
     buffer problems;
-    int problem_count;
+    int problem_count, shown;
     uint64_t bytes;              /* bound so far */
     const char *root;            /* "model.language_model." or "model." */
     char prefix[NAME_MAX_BYTES]; /* of the layer being bound */
@@ -30,7 +30,10 @@ __attribute__((format(printf, 2, 3))) static void problem(binder *b, const char 
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (b->problem_count++ < PROBLEMS_SHOWN) buffer_printf(&b->problems, "%s%s", b->problems.size ? "; " : "", line);
+    b->problem_count++;
+    bool full = b->shown == PROBLEMS_SHOWN || b->problems.size + strlen(line) > PROBLEMS_BYTES;
+    if (full && b->shown) return; /* counted only: the message has room for so much */
+    buffer_printf(&b->problems, "%s%s", b->shown++ ? "; " : "", line);
 }
 
 static void show_shape(char out[64], const int64_t *shape, int rank) {
@@ -200,13 +203,10 @@ static void check_unused(binder *b) {
 }
 
 static err_code report(binder *b, error *err) {
-    int rest = b->problem_count - PROBLEMS_SHOWN;
-    if (rest > 0)
-        ERR_FAIL(err, ERR_FORMAT, "%d tensors do not fit the model: %.380s; and %d more", b->problem_count,
-                 b->problems.data, rest);
-    if (b->problem_count)
-        ERR_FAIL(err, ERR_FORMAT, "%d tensors do not fit the model: %s", b->problem_count, b->problems.data);
-    return ERR_OK;
+    int rest = b->problem_count - b->shown;
+    if (!b->problem_count) return ERR_OK;
+    if (rest) buffer_printf(&b->problems, "; and %d more", rest);
+    ERR_FAIL(err, ERR_FORMAT, "tensors do not fit the model (%d): %s", b->problem_count, b->problems.data);
 }
 
 err_code weights_bind(const checkpoint *ckpt, const model_config *config, arena *memory, weights *out, error *err) {

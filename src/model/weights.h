@@ -50,8 +50,9 @@ typedef struct weights {
     uint64_t step_bytes;   /* bytes of all matrices and vectors that one step of the main model reads */
 } weights;
 
-/* Binds everything; the vectors live in memory, the matrices borrow from the checkpoint. All problems (missing, mis-shaped,
- * unknown tensors, dtypes that this build cannot read) are collected; the error names the first ones and counts the rest. */
+/* Binds everything; the vectors live in memory, the matrices borrow from the checkpoint. All problems (missing,
+ * mis-shaped, unknown tensors, dtypes that this build cannot read) are collected; the error names the first ones and
+ * counts the rest. */
 err_code weights_bind(const checkpoint *ckpt, const model_config *config, arena *memory, weights *out, error *err);
 
 #endif

@@ -11,7 +11,8 @@
 
 static span literal(const char *text) { return span_text(text); }
 #define BYTES(text) span_make(text, sizeof(text) - 1)
-#define TEXT(text) {text, sizeof(text) - 1} /* the same where a constant is needed */
+#define TEXT(text) \
+    { text, sizeof(text) - 1 } /* the same where a constant is needed */
 
 static const json *parse(arena *a, span text) {
     const json *value = NULL;
@@ -125,7 +126,7 @@ static const struct {
     {TEXT("\v1"), "byte 0: expected a value"},
     {TEXT("\f1"), "byte 0: expected a value"},
     {TEXT("\xC2\xA0"
-           "1"),
+          "1"),
      "byte 0: expected a value"},
     {TEXT("\\u0031"), "byte 0: expected a value"},
     {TEXT("]"), "byte 0: expected a value"},
@@ -208,6 +209,7 @@ static const struct {
     {TEXT("\"\\ud800\\udc0\""), "byte 1: lone surrogate \\ud800"},
     {TEXT("\"\\ud800\\udc00\\udc00\""), "byte 13: lone surrogate \\udc00"},
     {TEXT("\"\\uD83D"), "byte 1: lone surrogate \\ud83d"},
+    {TEXT("\"\\uD83D\\uDE00"), "byte 0: string is not closed"},
     /* UTF-8 */
     {TEXT("\"\x80\""), "byte 1: invalid UTF-8 in a string"},
     {TEXT("\"\xBF\""), "byte 1: invalid UTF-8 in a string"},
@@ -614,21 +616,32 @@ static void test_double_round_trip(void **state) {
     arena_destroy(a);
 }
 
+/* Turns on a locale with a decimal comma: one of the system's, else one that localedef makes for this test. */
+static bool set_comma_locale(void) {
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (setlocale(LC_ALL, names[i])) return true;
+    char command[1200];
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s >/dev/null 2>&1", test_temp("de_DE.UTF-8"));
+    if (system(command) != 0) return false;
+    setenv("LOCPATH", test_temp(""), 1);
+    return setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
+}
+
 static void test_locale_does_not_matter(void **state) {
     (void)state;
-    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "fr_FR.utf8", "de_DE", "fr_FR"};
-    const char *found = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) found = setlocale(LC_ALL, names[i]);
-    if (!found) {
-        print_message("skip: no locale with a decimal comma is installed\n");
+    if (!set_comma_locale()) {
+        print_message("skip: no locale with a decimal comma is installed, and localedef cannot make one\n");
         skip();
     }
     arena *a = arena_create();
     buffer out = {0};
     double value = 0;
+    bool comma = strcmp(localeconv()->decimal_point, ",") == 0;
     bool ok = json_double(parse(a, literal("1234.5")), &value);
     json_write_double(&out, 1234.5);
     setlocale(LC_ALL, "C");
+    assert_true(comma);
     assert_true(ok && value == 1234.5);
     assert_string_equal(out.data, "1234.5");
     buffer_deinit(&out);
@@ -694,7 +707,7 @@ static void test_write_string(void **state) {
         {TEXT("\0\x01\x1F"), "\"\\u0000\\u0001\\u001f\"", "\"\\u0000\\u0001\\u001f\""},
         {TEXT("\x7F"), "\"\x7F\"", "\"\\u007f\""},
         {TEXT("0123456789\x7F"
-               "0123456789\xC3\xA9"),
+              "0123456789\xC3\xA9"),
          "\"0123456789\x7F"
          "0123456789\xC3\xA9\"",
          "\"0123456789\\u007f0123456789\\u00e9\""},
@@ -727,7 +740,7 @@ static void test_write_bytes(void **state) {
         {TEXT("ok \xC3\xA9\n"), "\"ok \xC3\xA9\\n\""},
         {TEXT("\xFF"), "\"\xEF\xBF\xBD\""},
         {TEXT("a\xE2\x82"
-               "b\x80"),
+              "b\x80"),
          "\"a\xEF\xBF\xBD"
          "b\xEF\xBF\xBD\""},
     };

@@ -1,0 +1,93 @@
+/* See vocabulary.h. Open addressing with linear probing; nothing is ever removed. */
+#include "text/vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t load_u64(const char *p) {
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static uint32_t load_u32(const char *p) {
+    uint32_t x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+/* 1..8 bytes as a number, without reading past them: the two overlapping loads agree where they overlap. */
+static uint64_t load_short(const char *p, size_t size) {
+    if (size >= 4) return load_u32(p) | (uint64_t)load_u32(p + size - 4) << (size - 4) * 8;
+    const unsigned char *u = (const unsigned char *)p;
+    size_t mid = size / 2, last = size - 1;
+    return u[0] | (uint64_t)u[mid] << mid * 8 | (uint64_t)u[last] << last * 8;
+}
+
+static uint64_t mix(uint64_t x) {
+    x *= 0x9E3779B97F4A7C15u;
+    return x ^ x >> 32;
+}
+
+/* The slot's key; size >= 1. */
+static uint64_t word_key(span word) {
+    if (word.size <= 8) return load_short(word.data, word.size);
+    uint64_t hash = word.size;
+    for (size_t i = 0; i + 8 <= word.size; i += 8) hash = mix(hash ^ load_u64(word.data + i));
+    return mix(hash ^ load_u64(word.data + word.size - 8));
+}
+
+static size_t first_slot(const vocabulary *v, uint64_t key, size_t size) {
+    return (size_t)(mix(key + size) & v->slot_mask);
+}
+
+void vocabulary_init(vocabulary *v, int32_t count, size_t entries) {
+    size_t slots = 64;
+    while (slots < entries * 2) slots *= 2;
+    *v = (vocabulary){.count = count, .slot_mask = slots - 1};
+    v->starts = mem_zero((size_t)count, sizeof *v->starts);
+    v->sizes = mem_zero((size_t)count, sizeof *v->sizes);
+    v->slots = mem_zero(slots, sizeof *v->slots);
+    for (size_t i = 0; i < slots; i++) v->slots[i].id = -1;
+}
+
+void vocabulary_deinit(vocabulary *v) {
+    free(v->starts);
+    free(v->sizes);
+    free(v->slots);
+    buffer_deinit(&v->bytes);
+    *v = (vocabulary){0};
+}
+
+void vocabulary_set_bytes(vocabulary *v, int32_t id, span bytes) {
+    HEARTH_ASSERT(id >= 0 && id < v->count && v->sizes[id] == 0 && bytes.size > 0);
+    HEARTH_ASSERT(bytes.size < UINT32_MAX - v->bytes.size);
+    v->starts[id] = (uint32_t)v->bytes.size;
+    v->sizes[id] = (uint32_t)bytes.size;
+    buffer_append(&v->bytes, bytes.data, bytes.size);
+}
+
+/* The slot that holds word, or the free one where it would go. */
+static vocabulary_slot *probe(const vocabulary *v, span word) {
+    uint64_t key = word_key(word);
+    for (size_t i = first_slot(v, key, word.size);; i = (i + 1) & v->slot_mask) {
+        vocabulary_slot *slot = &v->slots[i];
+        if (slot->id < 0) return slot;
+        if (slot->key != key || slot->size != word.size) continue;
+        if (word.size <= 8 || span_equal(vocabulary_bytes(v, slot->id), word)) return slot;
+    }
+}
+
+bool vocabulary_set_findable(vocabulary *v, int32_t id, span bytes) {
+    HEARTH_ASSERT(span_equal(vocabulary_bytes(v, id), bytes));
+    vocabulary_slot *slot = probe(v, bytes);
+    if (slot->id >= 0) return false;
+    *slot = (vocabulary_slot){word_key(bytes), id, (uint32_t)bytes.size};
+    if (bytes.size > v->size_max) v->size_max = (uint32_t)bytes.size;
+    return true;
+}
+
+int32_t vocabulary_find(const vocabulary *v, span word) {
+    if (word.size == 0 || word.size > v->size_max) return -1;
+    return probe(v, word)->id;
+}
