@@ -24,6 +24,7 @@
 
 enum {
     READ_SIZE = 64 << 10,
+    SEND_SHARE = 1 << 20,
     PIPELINED_MAX = 64 << 10,       /* bytes kept of requests behind the one being answered */
     BODY_RATE = 16 << 10,           /* bytes a second that a body must keep up after the grace */
     LINGER_MS = 2000,               /* reading on after the last answer */
@@ -150,14 +151,17 @@ static void enter(conn *c, conn_state state) {
 
 /* ---- sending */
 
+/* Sends what the socket takes, but no more than a share before the other connections have their turn. */
 static void flush(conn *c) {
+    size_t share = SEND_SHARE;
     while (!c->broken && evbuffer_get_length(c->out)) {
-        int sent = evbuffer_write(c->out, c->fd);
+        int sent = share ? evbuffer_write_atmost(c->out, c->fd, (ev_ssize_t)share) : -1;
         if (sent > 0) {
             c->progress_ns = clock_ns();
+            share -= (size_t)sent;
             continue;
         }
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+        if (!share || (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
             event_add(c->sendable, NULL);
             if (!c->processing) arm_timer(c); /* it watches for a stall */
             return;

@@ -51,7 +51,8 @@ struct hearth_request {
     bool cancelled, finished;
     void (*ready)(void *context);
     void *ready_context;
-    char *script;
+    char *messages, *script;
+    size_t messages_size;
     hearth_usage usage;
     int calls;
     char *last_text;
@@ -251,9 +252,22 @@ static bool fake_run(hearth_request *r) {
     return true;
 }
 
+/* Content of the last message: a string, or the text of its first part. */
+static char *fake_script(const char *messages, size_t size) {
+    arena *a = arena_create();
+    const json *root = NULL, *content = NULL;
+    if (!json_parse(a, span_make(messages, size), 64, &root, NULL) && root->count)
+        content = json_get(json_at(root, root->count - 1), "content");
+    if (json_is(content, JSON_ARRAY)) content = json_get(json_at(content, 0), "text");
+    char *script = json_is(content, JSON_STRING) ? mem_copy(content->text.data, content->text.size) : mem_copy("", 0);
+    arena_destroy(a);
+    return script;
+}
+
 static void *fake_thread(void *context) {
     hearth_request *r = context;
     hearth_engine *e = r->engine;
+    r->script = fake_script(r->messages, r->messages_size);
     pthread_mutex_lock(&e->lock);
     e->stats.queued++;
     while (e->stats.running >= e->info.parallel && fake_wait(r, 0)) {
@@ -275,18 +289,6 @@ static void *fake_thread(void *context) {
     pthread_mutex_unlock(&e->lock);
     if (!over) fake_error(r, HEARTH_CANCELLED, "", "cancelled");
     return NULL;
-}
-
-/* Content of the last message: a string, or the text of its first part. */
-static char *fake_script(const char *messages, size_t size) {
-    arena *a = arena_create();
-    const json *root = NULL, *content = NULL;
-    if (!json_parse(a, span_make(messages, size), 64, &root, NULL) && root->count)
-        content = json_get(json_at(root, root->count - 1), "content");
-    if (json_is(content, JSON_ARRAY)) content = json_get(json_at(content, 0), "text");
-    char *script = json_is(content, JSON_STRING) ? mem_copy(content->text.data, content->text.size) : mem_copy("", 0);
-    arena_destroy(a);
-    return script;
 }
 
 static void fake_note(char *out, size_t room, const char *text, size_t size) {
@@ -312,7 +314,8 @@ hearth_status hearth_request_create(hearth_engine *e, const hearth_request_param
     r->engine = e;
     r->ready = p->ready;
     r->ready_context = p->ready_context;
-    r->script = fake_script(p->messages, p->messages_size);
+    r->messages = mem_copy(p->messages, p->messages_size);
+    r->messages_size = p->messages_size;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     atomic_fetch_add(&e->live, 1);
@@ -359,6 +362,7 @@ void hearth_request_destroy(hearth_request *r) {
     free(r->events);
     free(r->last_text);
     free(r->script);
+    free(r->messages);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->changed);
     atomic_fetch_sub(&r->engine->live, 1);
