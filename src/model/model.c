@@ -124,7 +124,7 @@ static void set_shapes(model *m) {
 }
 
 static void set_options(model *m, const model_options *o) {
-    m->ops = o->ops ? o->ops : ops_cpu_scalar();
+    m->ops = o->ops ? o->ops : ops_cpu_best();
     m->pool = o->pool;
     m->rows_max = o->rows_max ? o->rows_max : 256;
     m->segments_max = o->segments_max ? o->segments_max : 64;

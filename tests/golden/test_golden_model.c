@@ -432,14 +432,19 @@ static void test_case(void **state) {
 }
 
 int main(void) {
-    static const char *const names[] = {"small", "tiny-a", "tiny-b", "tiny-spec", "mini", "mini-spec"};
-    static const ops *(*const tables[])(void) = {ops_cpu_scalar};
-    enum { NAMES = sizeof names / sizeof *names, TABLES = sizeof tables / sizeof *tables, CASES = NAMES * TABLES };
-    static golden_case cases[CASES];
+    static golden_case cases[] = {
+        {"small", true, ops_cpu_scalar}, {"small", true, lab_avx2},
+        {"small", true, ops_cpu_best},   {"tiny-a", false, ops_cpu_scalar},
+        {"tiny-a", false, ops_cpu_best}, {"tiny-b", false, ops_cpu_scalar},
+        {"tiny-b", false, ops_cpu_best}, {"tiny-spec", false, ops_cpu_scalar},
+        {"tiny-spec", false, lab_avx2},  {"tiny-spec", false, ops_cpu_best},
+        {"mini", false, ops_cpu_scalar}, {"mini", false, lab_avx2},
+        {"mini", false, ops_cpu_best},   {"mini-spec", false, ops_cpu_best},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
     static char titles[CASES][64];
     struct CMUnitTest tests[CASES];
     for (int i = 0; i < CASES; i++) {
-        cases[i] = (golden_case){names[i / TABLES], i / TABLES == 0, tables[i % TABLES]};
         snprintf(titles[i], sizeof titles[i], "golden_%s_%s", cases[i].name, cases[i].table()->name);
         tests[i] = (struct CMUnitTest){titles[i], test_case, NULL, NULL, &cases[i]};
     }

@@ -443,9 +443,9 @@ int main(void) {
         {"bad_tokens", test_bad_tokens},
     };
     static setting settings[] = {
-        {"small", ops_cpu_scalar, DTYPE_F32},
-        {"small", ops_cpu_scalar, DTYPE_BF16},
-        {"tiny-b", ops_cpu_scalar, DTYPE_F32},
+        {"small", ops_cpu_scalar, DTYPE_F32},  {"small", lab_avx2, DTYPE_F32},     {"small", lab_avx2, DTYPE_BF16},
+        {"small", ops_cpu_scalar, DTYPE_BF16}, {"small", ops_cpu_best, DTYPE_F32}, {"small", ops_cpu_best, DTYPE_BF16},
+        {"tiny-b", ops_cpu_best, DTYPE_F32},   {"mini", ops_cpu_best, DTYPE_BF16},
     };
     enum { CHECKS = sizeof checks / sizeof *checks, SETTINGS = sizeof settings / sizeof *settings };
     static char titles[CHECKS * SETTINGS][96];

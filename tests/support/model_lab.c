@@ -10,6 +10,15 @@ static void must(err_code code, const error *err) {
     if (code) fail_msg("%s", err->message);
 }
 
+const ops *lab_avx2(void) {
+    const char *set = getenv("HEARTH_ISA");
+    if (set) return ops_cpu_best(); /* the caller caps the whole run */
+    setenv("HEARTH_ISA", "avx2", 1);
+    const ops *table = ops_cpu_best();
+    unsetenv("HEARTH_ISA");
+    return table;
+}
+
 void lab_open(lab *l, const char *dir, const lab_place *place, int rows_max, int page_count) {
     error err;
     model_options options = {.ops = place->table, .pool = place->pool, .rows_max = rows_max};

@@ -22,6 +22,8 @@ typedef struct lab_place {
 void lab_open(lab *l, const char *dir, const lab_place *place, int rows_max, int page_count);
 void lab_close(lab *l);
 
+const ops *lab_avx2(void); /* the AVX2 table, or what is best below it on this machine */
+
 typedef struct agent {
     sequence seq;
     int32_t *pages;
