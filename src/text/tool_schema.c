@@ -223,7 +223,6 @@ bool tool_value_is_string(value_type type, span text, size_t *scanned) {
 /* Python's spelling of the three literals, which models trained on Python write, becomes JSON's. Not where a string is
  * allowed too: there the text means itself. */
 static const char *python_literal(value_type type, span text) {
-    if (type.kinds & VALUE_STRING) return NULL;
     if (type.kinds & VALUE_BOOLEAN && span_is(text, "True")) return "true";
     if (type.kinds & VALUE_BOOLEAN && span_is(text, "False")) return "false";
     return type.kinds & VALUE_NULL && span_is(text, "None") ? "null" : NULL;
@@ -240,8 +239,7 @@ static bool is_allowed_json(value_type type, span text) {
     if (text.size == 0) return false;
     arena *a = arena_create();
     const json *value;
-    bool allowed = json_parse(a, text, JSON_DEPTH_DEFAULT, &value, NULL) == ERR_OK && value->type != JSON_STRING &&
-                   (kind_of(value) & type.kinds);
+    bool allowed = json_parse(a, text, JSON_DEPTH_DEFAULT, &value, NULL) == ERR_OK && (kind_of(value) & type.kinds);
     arena_destroy(a);
     return allowed;
 }
@@ -249,8 +247,8 @@ static bool is_allowed_json(value_type type, span text) {
 void tool_value_write(buffer *out, value_type type, span text) {
     size_t scanned = 0;
     span inner = trim(text);
-    const char *literal = python_literal(type, inner);
     bool string = tool_value_is_string(type, text, &scanned) || is_string_choice(type, text);
+    const char *literal = string ? NULL : python_literal(type, inner);
     if (literal)
         buffer_text(out, literal);
     else if (!string && is_allowed_json(type, inner))

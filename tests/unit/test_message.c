@@ -83,6 +83,10 @@ static const form content_forms[] = {
      "[{\"role\":\"assistant\",\"content\":\"no\"}]", NULL},
     {"refusal field", "[{\"role\":\"assistant\",\"content\":null,\"refusal\":\"no\"}]",
      "[{\"role\":\"assistant\",\"content\":\"no\"}]", NULL},
+    {"text and refusal", "[{\"role\":\"assistant\",\"content\":\"a\",\"refusal\":\"no\"}]",
+     "[{\"role\":\"assistant\",\"content\":\"ano\"}]", NULL},
+    {"refusal number", "[{\"role\":\"assistant\",\"refusal\":1}]", NULL,
+     "messages[0].refusal: expected a string, got a number"},
     {"thinking part",
      "[{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"t\"},{\"type\":\"text\",\"text\":"
      "\"a\"}]}]",

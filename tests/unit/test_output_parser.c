@@ -224,6 +224,7 @@ static const parse_case cases[] = {
     {"text before, between and after", "A\n" LS "\nB\n\n" LS "\nC", 0, "C[A]" LS_EVENTS "C[\nB]" LS_EVENTS "C[\n\nC]"},
     {"text around without white space", "A" LS "B", 0, "C[A]" LS_EVENTS "C[B]"},
     {"space behind separates", "A" LS " \nB\n", 0, "C[A]" LS_EVENTS "C[ \nB\n]"},
+    {"white space before, text after", "\n\n" LS "\nDone", 0, LS_EVENTS "C[Done]"},
     {"white space around", "\n\n " LS " \n", 0, LS_EVENTS},
     {"two calls", LS "\n" CALL("now", ""), 0, LS_EVENTS "B[now]A[{}]E"},
     {"two calls of one tool", LS LS, 0, LS_EVENTS LS_EVENTS},
@@ -313,6 +314,8 @@ static const parse_case cases[] = {
     {"no <tool_call>", "<function=bash>\n" PARAM("command", "ls") "</function>\n</tool_call>", 0, LS_EVENTS},
     {"no <tool_call>, text before", "Now:\n<function=bash>\n" PARAM("command", "ls") "</function>", 0,
      "C[Now:]" LS_EVENTS},
+    {"no <tool_call>, in a line", "x <function=bash>\n" PARAM("command", "ls") "</function>", 0,
+     "C[x <function=bash>\n" PARAM("command", "ls") "</function>]"},
     {"no <tool_call>, undeclared", "<function=nope>\n" PARAM("command", "ls") "</function>", 0,
      "C[<function=nope>\n" PARAM("command", "ls") "</function>]"},
     {"two functions in one tool_call",
@@ -598,6 +601,8 @@ static const struct {
     {"lost", "1", "1"},
     {"bs", "true", "true"},
     {"bs", "True", "\"True\""},
+    {"bs", "false", "false"},
+    {"bs", "fals", "\"fals\""},
     {"odd", "[1]", "[1]"},
     {"extra", "true", "true"},
     {"extra", "x", "\"x\""},
@@ -729,6 +734,25 @@ static void test_example_in_a_long_thought(void **state) {
             transcript_deinit(&t);
             buffer_deinit(&text);
         }
+    }
+}
+
+/* The last bytes, held as a beginning of a tag until the end of the text, are what exceeds the limit. */
+static void test_example_settled_by_the_end(void **state) {
+    for (size_t size = 4080; size < 4100; size++) {
+        buffer text = {0};
+        buffer_text(&text, LS);
+        for (size_t i = 0; i < size; i++) buffer_char(&text, 'x');
+        buffer_text(&text, "<tool_call");
+        for (size_t piece = 1; piece < 10000; piece *= 97) {
+            transcript t;
+            run_pieces(*state, span_make(text.data, text.size), THINK, piece, &t);
+            bool example = size + strlen("<tool_call") > 4096;
+            assert_int_equal(t.message.call_count, !example);
+            assert_int_equal(t.message.reasoning.size, text.size - (example ? 0 : strlen(LS)));
+            transcript_deinit(&t);
+        }
+        buffer_deinit(&text);
     }
 }
 
@@ -992,6 +1016,7 @@ int main(void) {
         cmocka_unit_test(test_held_back_no_longer_than_needed),
         cmocka_unit_test(test_long_string_streams),
         cmocka_unit_test(test_example_in_a_long_thought),
+        cmocka_unit_test(test_example_settled_by_the_end),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_random_tag_soup),
         cmocka_unit_test(test_invalid_bytes),
