@@ -857,6 +857,52 @@ static void test_round_trip(void **state) {
     assert_true(tried > 3000 && with_calls > 300);
 }
 
+/* The calls of a recorded assistant message as the template writes them, and the transcript they must give. */
+static void render_recorded(arena *a, const json *row, buffer *text, buffer *expected) {
+    for (const json *call = json_get(row, "tool_calls")->first; call; call = call->next) {
+        span arguments = json_get(json_get(call, "function"), "arguments")->text;
+        const json *object;
+        assert_int_equal(json_parse(a, arguments, JSON_DEPTH_DEFAULT, &object, NULL), ERR_OK);
+        span command = json_get(object, "command")->text;
+        assert_int_equal(object->count, 1);
+        buffer_text(text, text->size ? "\n" : "");
+        buffer_text(text, "<tool_call>\n<function=bash>\n<parameter=command>\n");
+        buffer_append(text, command.data, command.size);
+        buffer_text(text, "\n</parameter>\n</function>\n</tool_call>");
+        buffer_text(expected, "B[bash]A[{\"command\":");
+        json_write_string(expected, command, JSON_COMPACT);
+        buffer_text(expected, "}]E");
+    }
+}
+
+static void test_recorded_calls(void **state) {
+    FILE *file = fopen(test_need_shared("mlperf/agentic_coding_2.5h.jsonl"), "rb");
+    assert_non_null(file);
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    int rows = 0;
+    while ((length = getline(&line, &capacity, file)) > 0) {
+        arena *a = arena_create();
+        const json *row;
+        assert_int_equal(json_parse(a, span_make(line, (size_t)length), JSON_DEPTH_DEFAULT, &row, NULL), ERR_OK);
+        if (json_string_is(json_get(row, "role"), "assistant")) {
+            buffer text = {0}, expected = {0};
+            render_recorded(a, row, &text, &expected);
+            transcript t;
+            run_random(*state, span_make(text.data, text.size), 0, (uint32_t)rows, &t);
+            check_equal("recorded", "row", (size_t)rows++, &t, expected.data);
+            transcript_deinit(&t);
+            buffer_deinit(&text);
+            buffer_deinit(&expected);
+        }
+        arena_destroy(a);
+    }
+    free(line);
+    fclose(file);
+    assert_true(rows > 0);
+}
+
 /* Random sequences of tags and text: any chopping gives the same events, and nothing is lost. */
 static void test_random_tag_soup(void **state) {
     static const char *const pieces[] = {"<tool_call>",
@@ -1018,6 +1064,7 @@ int main(void) {
         cmocka_unit_test(test_example_in_a_long_thought),
         cmocka_unit_test(test_example_settled_by_the_end),
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_recorded_calls),
         cmocka_unit_test(test_random_tag_soup),
         cmocka_unit_test(test_invalid_bytes),
         cmocka_unit_test(test_linear_time),
