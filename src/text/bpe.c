@@ -1,6 +1,7 @@
 /* See bpe.h.
  *
- * Three ways, by what the word is:
+ * Texts repeat their words, so a call keeps the ids of those it met last in a small table that stays in the nearest
+ * cache; the vocabulary and the merges are megabytes of scattered reads. Words that are not there go one of three ways:
  *  - It is a vocabulary entry, as most words of a text are: its id, with one look-up. That is right only if merging
  *    really arrives at the entry, which it does not for every one (a file may list tokens that no sequence of merges
  *    makes), so each entry is tried the slow way when it is first met and the answer is kept. The answer depends on
@@ -13,6 +14,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "text/word_bytes.h"
 
 enum { WHOLE_UNKNOWN = 0, WHOLE_YES, WHOLE_NO };
 enum { SHORT_WORD_MAX = 48 };
@@ -38,6 +41,7 @@ void bpe_deinit(bpe *b) {
 void bpe_scratch_deinit(bpe_scratch *s) {
     free(s->nodes);
     free(s->heap);
+    free(s->recent);
     token_list_deinit(&s->check);
     *s = (bpe_scratch){0};
 }
@@ -193,7 +197,7 @@ static void merge_long(const bpe *b, span word, bpe_scratch *s, token_list *out)
     for (uint32_t i = 0; i != NO_NODE; i = s->nodes[i].next) token_list_push(out, s->nodes[i].id);
 }
 
-/* ---- words ---- */
+/* ---- any word ---- */
 
 static void merge_word(const bpe *b, span word, bpe_scratch *s, token_list *out) {
     if (word.size <= SHORT_WORD_MAX)
@@ -213,15 +217,68 @@ static bool is_whole(const bpe *b, int32_t id, bpe_scratch *s) {
     return known == WHOLE_YES;
 }
 
+/* ---- words met before ---- */
+
+enum { RECENT_COUNT = 8192, RECENT_SIZE_MAX = 16, RECENT_IDS_MAX = 3 };
+
+/* A slot for words of 2 to 16 bytes: the words that share it replace one another. */
+typedef struct bpe_recent {
+    uint64_t head, tail; /* the first and the last 8 bytes; of up to 8 bytes, all and 0 */
+    int32_t ids[RECENT_IDS_MAX];
+    uint16_t size; /* 0: free */
+    uint16_t count;
+} bpe_recent;
+
+static bpe_recent recent_key(span word) {
+    bpe_recent key = {.size = (uint16_t)word.size};
+    if (word.size <= 8) {
+        key.head = word_load_short(word.data, word.size);
+    } else {
+        key.head = word_load_u64(word.data);
+        key.tail = word_load_u64(word.data + word.size - 8);
+    }
+    return key;
+}
+
+static bpe_recent *recent_slot(bpe_scratch *s, const bpe_recent *key) {
+    if (!s->recent) s->recent = mem_zero(RECENT_COUNT, sizeof *s->recent);
+    return &s->recent[word_mix(word_mix(key->head + key->size) + key->tail) % RECENT_COUNT];
+}
+
+static bool recent_holds(const bpe_recent *slot, const bpe_recent *key) {
+    return slot->head == key->head && slot->tail == key->tail && slot->size == key->size;
+}
+
+/* ---- words ---- */
+
+static void encode_new_word(const bpe *b, span word, bpe_scratch *s, token_list *out) {
+    int32_t id = vocabulary_find(b->words, word);
+    if (id >= 0 && is_whole(b, id, s))
+        token_list_push(out, id);
+    else
+        merge_word(b, word, s, out);
+}
+
 void bpe_encode_word(const bpe *b, span word, bpe_scratch *s, token_list *out) {
     HEARTH_ASSERT(word.size > 0);
     if (word.size == 1) {
         token_list_push(out, b->byte_ids[(uint8_t)word.data[0]]);
         return;
     }
-    int32_t id = vocabulary_find(b->words, word);
-    if (id >= 0 && is_whole(b, id, s))
-        token_list_push(out, id);
-    else
-        merge_word(b, word, s, out);
+    if (word.size > RECENT_SIZE_MAX) {
+        encode_new_word(b, word, s, out);
+        return;
+    }
+    bpe_recent key = recent_key(word), *slot = recent_slot(s, &key);
+    if (recent_holds(slot, &key)) {
+        push_all(out, slot->ids, slot->count);
+        return;
+    }
+    size_t first = out->count;
+    encode_new_word(b, word, s, out);
+    size_t count = out->count - first;
+    if (count > RECENT_IDS_MAX) return;
+    key.count = (uint16_t)count;
+    memcpy(key.ids, out->ids + first, count * sizeof *key.ids);
+    *slot = key;
 }

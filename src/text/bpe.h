@@ -33,7 +33,8 @@ typedef struct bpe_scratch {
     size_t node_capacity;
     uint64_t *heap; /* owned: rank << 32 | position */
     size_t heap_count, heap_capacity;
-    token_list check; /* owned */
+    token_list check;          /* owned */
+    struct bpe_recent *recent; /* owned: words met before in this call */
 } bpe_scratch;
 void bpe_scratch_deinit(bpe_scratch *s);
 

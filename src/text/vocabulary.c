@@ -2,43 +2,19 @@
 #include "text/vocabulary.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-static uint64_t load_u64(const char *p) {
-    uint64_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-static uint32_t load_u32(const char *p) {
-    uint32_t x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-/* 1..8 bytes as a number, without reading past them: the two overlapping loads agree where they overlap. */
-static uint64_t load_short(const char *p, size_t size) {
-    if (size >= 4) return load_u32(p) | (uint64_t)load_u32(p + size - 4) << (size - 4) * 8;
-    const unsigned char *u = (const unsigned char *)p;
-    size_t mid = size / 2, last = size - 1;
-    return u[0] | (uint64_t)u[mid] << mid * 8 | (uint64_t)u[last] << last * 8;
-}
-
-static uint64_t mix(uint64_t x) {
-    x *= 0x9E3779B97F4A7C15u;
-    return x ^ x >> 32;
-}
+#include "text/word_bytes.h"
 
 /* The slot's key; size >= 1. */
 static uint64_t word_key(span word) {
-    if (word.size <= 8) return load_short(word.data, word.size);
+    if (word.size <= 8) return word_load_short(word.data, word.size);
     uint64_t hash = word.size;
-    for (size_t i = 0; i + 8 <= word.size; i += 8) hash = mix(hash ^ load_u64(word.data + i));
-    return mix(hash ^ load_u64(word.data + word.size - 8));
+    for (size_t i = 0; i + 8 <= word.size; i += 8) hash = word_mix(hash ^ word_load_u64(word.data + i));
+    return word_mix(hash ^ word_load_u64(word.data + word.size - 8));
 }
 
 static size_t first_slot(const vocabulary *v, uint64_t key, size_t size) {
-    return (size_t)(mix(key + size) & v->slot_mask);
+    return (size_t)(word_mix(key + size) & v->slot_mask);
 }
 
 void vocabulary_init(vocabulary *v, int32_t count, size_t entries) {
