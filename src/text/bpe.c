@@ -23,17 +23,22 @@ enum { SHORT_WORD_MAX = 48 };
 #define NO_RANK UINT32_MAX
 #define NO_NODE UINT32_MAX
 
-void bpe_init(bpe *b, const vocabulary *words, size_t merges) {
+static size_t table_size(const bpe *b) { return (b->merge_mask + 1) * sizeof *b->merges; }
+
+err_code bpe_init(bpe *b, const vocabulary *words, size_t merges, error *err) {
     size_t slots = 64;
     while (slots < merges * 2) slots *= 2;
     *b = (bpe){.words = words, .merge_mask = slots - 1};
-    b->merges = mem_alloc(slots * sizeof *b->merges);
+    void *table = NULL;
+    ERR_TRY(memory_map(table_size(b), "merges", &table, err));
+    b->merges = table;
     for (size_t i = 0; i < slots; i++) b->merges[i] = (bpe_merge){NO_PAIR, NO_RANK, -1};
     b->whole = mem_zero((size_t)words->count, sizeof *b->whole);
+    return ERR_OK;
 }
 
 void bpe_deinit(bpe *b) {
-    free(b->merges);
+    memory_unmap(b->merges, table_size(b));
     free((void *)b->whole);
     *b = (bpe){0};
 }

@@ -22,7 +22,7 @@ typedef struct bpe_merge {
 typedef struct bpe {
     const vocabulary *words; /* borrowed */
     int32_t byte_ids[256];
-    bpe_merge *merges; /* owned; power of two, at most half full */
+    bpe_merge *merges; /* owned, memory_map; power of two, at most half full */
     size_t merge_mask;
     _Atomic uint8_t *whole; /* owned [count]: does merging the token's own bytes give it back? 0 = not asked yet */
 } bpe;
@@ -39,7 +39,7 @@ typedef struct bpe_scratch {
 void bpe_scratch_deinit(bpe_scratch *s);
 
 /* words must outlive b and be complete. byte_ids must be filled by the caller before the first encode. */
-void bpe_init(bpe *b, const vocabulary *words, size_t merges);
+err_code bpe_init(bpe *b, const vocabulary *words, size_t merges, error *err);
 void bpe_deinit(bpe *b);
 void bpe_set_merge(bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id); /* the last one of a pair counts */
 

@@ -345,7 +345,7 @@ static err_code load_vocabulary(loader *l, const json *members) {
     if (!json_is(members, JSON_OBJECT)) LOAD_FAIL(l, ERR_FORMAT, "%s", "model: no object 'vocab'");
     int32_t count = 0;
     ERR_TRY(vocabulary_size(l, members, &count));
-    vocabulary_init(&l->t->words, count, members->count);
+    ERR_TRY(vocabulary_init(&l->t->words, count, members->count, l->err));
     l->t->special = mem_zero((size_t)count, sizeof *l->t->special);
     ERR_TRY(place_added(l));
     char *bytes = arena_alloc(l->memory, longest_spelling(l, members));
@@ -401,7 +401,7 @@ static err_code add_merge(loader *l, const json *item, uint32_t rank, buffer *by
 
 static err_code load_merges(loader *l, const json *list) {
     if (!json_is(list, JSON_ARRAY)) LOAD_FAIL(l, ERR_FORMAT, "%s", "model: no array 'merges'");
-    bpe_init(&l->t->merges, &l->t->words, list->count);
+    ERR_TRY(bpe_init(&l->t->merges, &l->t->words, list->count, l->err));
     ERR_TRY(find_bytes(l));
     buffer bytes = {0};
     err_code code = ERR_OK;

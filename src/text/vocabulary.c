@@ -17,20 +17,24 @@ static size_t first_slot(const vocabulary *v, uint64_t key, size_t size) {
     return (size_t)(word_mix(key + size) & v->slot_mask);
 }
 
-void vocabulary_init(vocabulary *v, int32_t count, size_t entries) {
+static size_t table_size(const vocabulary *v) { return (v->slot_mask + 1) * sizeof *v->slots; }
+
+err_code vocabulary_init(vocabulary *v, int32_t count, size_t entries, error *err) {
     size_t slots = 64;
     while (slots < entries * 2) slots *= 2;
     *v = (vocabulary){.count = count, .slot_mask = slots - 1};
     v->starts = mem_zero((size_t)count, sizeof *v->starts);
     v->sizes = mem_zero((size_t)count, sizeof *v->sizes);
-    v->slots = mem_zero(slots, sizeof *v->slots);
-    for (size_t i = 0; i < slots; i++) v->slots[i].id = -1;
+    void *table = NULL;
+    ERR_TRY(memory_map(table_size(v), "vocabulary", &table, err));
+    v->slots = table;
+    return ERR_OK;
 }
 
 void vocabulary_deinit(vocabulary *v) {
     free(v->starts);
     free(v->sizes);
-    free(v->slots);
+    memory_unmap(v->slots, table_size(v));
     buffer_deinit(&v->bytes);
     *v = (vocabulary){0};
 }
@@ -48,7 +52,7 @@ static vocabulary_slot *probe(const vocabulary *v, span word) {
     uint64_t key = word_key(word);
     for (size_t i = first_slot(v, key, word.size);; i = (i + 1) & v->slot_mask) {
         vocabulary_slot *slot = &v->slots[i];
-        if (slot->id < 0) return slot;
+        if (slot->size == 0) return slot;
         if (slot->key != key || slot->size != word.size) continue;
         if (word.size <= 8 || span_equal(vocabulary_bytes(v, slot->id), word)) return slot;
     }
@@ -57,7 +61,7 @@ static vocabulary_slot *probe(const vocabulary *v, span word) {
 bool vocabulary_set_findable(vocabulary *v, int32_t id, span bytes) {
     HEARTH_ASSERT(span_equal(vocabulary_bytes(v, id), bytes));
     vocabulary_slot *slot = probe(v, bytes);
-    if (slot->id >= 0) return false;
+    if (slot->size) return false;
     *slot = (vocabulary_slot){word_key(bytes), id, (uint32_t)bytes.size};
     if (bytes.size > v->size_max) v->size_max = (uint32_t)bytes.size;
     return true;
@@ -65,5 +69,6 @@ bool vocabulary_set_findable(vocabulary *v, int32_t id, span bytes) {
 
 int32_t vocabulary_find(const vocabulary *v, span word) {
     if (word.size == 0 || word.size > v->size_max) return -1;
-    return probe(v, word)->id;
+    const vocabulary_slot *slot = probe(v, word);
+    return slot->size ? slot->id : -1;
 }

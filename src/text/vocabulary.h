@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 
 typedef struct vocabulary_slot {
-    uint64_t key;  /* the bytes when size <= 8, else their hash */
-    int32_t id;    /* -1: free */
-    uint32_t size; /* bytes */
+    uint64_t key; /* the bytes when size <= 8, else their hash */
+    int32_t id;
+    uint32_t size; /* bytes; 0: free */
 } vocabulary_slot;
 
 typedef struct vocabulary {
@@ -21,13 +22,13 @@ typedef struct vocabulary {
     uint32_t *starts; /* owned [count]: offset in bytes */
     uint32_t *sizes;  /* owned [count]: 0 for a hole */
     buffer bytes;
-    vocabulary_slot *slots; /* owned; power of two, at most half full */
+    vocabulary_slot *slots; /* owned, memory_map; power of two, at most half full */
     size_t slot_mask;
     uint32_t size_max; /* longest findable entry */
 } vocabulary;
 
 /* Ids 0 .. count-1, all holes; room for `entries` findable ones. */
-void vocabulary_init(vocabulary *v, int32_t count, size_t entries);
+err_code vocabulary_init(vocabulary *v, int32_t count, size_t entries, error *err);
 void vocabulary_deinit(vocabulary *v);
 void vocabulary_set_bytes(vocabulary *v, int32_t id, span bytes);    /* the id must be a hole; bytes not empty */
 bool vocabulary_set_findable(vocabulary *v, int32_t id, span bytes); /* false: these bytes have an id already */
