@@ -230,6 +230,7 @@ static void count_end(hearth_engine *e, const hearth_request *r, const hearth_ev
     else
         e->stats.requests_failed++;
     if (!r->admitted_ns) return;
+    e->stats.running--;
     e->stats.prompt_tokens += (uint64_t)r->usage.prompt_tokens;
     e->stats.cached_tokens += (uint64_t)r->usage.cached_tokens;
     e->stats.generated_tokens += (uint64_t)r->usage.completion_tokens;
@@ -256,7 +257,7 @@ hearth_stats hearth_engine_stats(const hearth_engine *engine) {
     hearth_engine *e = (hearth_engine *)engine; /* the lock is not part of what the caller sees */
     pthread_mutex_lock(&e->lock);
     hearth_stats stats = e->stats;
-    stats.queued = e->live > stats.running ? e->live - stats.running : 0;
+    stats.queued = e->live - stats.running;
     stats.seconds_since_step = e->live ? clock_ms_since(e->progress_ns) / 1e3 : 0;
     pthread_mutex_unlock(&e->lock);
     return stats;

@@ -9,6 +9,17 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 
+/* What the cache holds, for hearth_engine_stats. */
+static void publish(hearth_engine *e) {
+    slot_usage usage = slot_cache_usage(e->cache);
+    pthread_mutex_lock(&e->lock);
+    e->stats.kv_pages_used = usage.pages_used;
+    e->stats.kv_pages_total = usage.pages_total;
+    e->stats.snapshots_used = usage.snapshots_used;
+    e->stats.snapshots_total = usage.snapshots_total;
+    pthread_mutex_unlock(&e->lock);
+}
+
 /* ---- ends of a request */
 
 static void end_with(hearth_engine *e, int index, bool keep, const hearth_event *last) {
@@ -16,6 +27,7 @@ static void end_with(hearth_engine *e, int index, bool keep, const hearth_event 
     e->running[index] = NULL; /* closed up after the step */
     slot_release(r->slot, keep);
     r->slot = NULL;
+    publish(e);
     engine_end_request(r, last);
 }
 
@@ -62,6 +74,7 @@ static void admit(hearth_engine *e) {
     while (e->running_count < e->parallel) {
         pthread_mutex_lock(&e->lock);
         hearth_request *r = request_queue_pop(&e->waiting);
+        if (r) e->stats.running++;
         pthread_mutex_unlock(&e->lock);
         if (!r) return;
         r->admitted_ns = clock_ns();
@@ -208,17 +221,6 @@ static void run_step(hearth_engine *e) {
     close_up(e);
 }
 
-static void publish(hearth_engine *e) {
-    slot_usage usage = slot_cache_usage(e->cache);
-    pthread_mutex_lock(&e->lock);
-    e->stats.running = e->running_count;
-    e->stats.kv_pages_used = usage.pages_used;
-    e->stats.kv_pages_total = usage.pages_total;
-    e->stats.snapshots_used = usage.snapshots_used;
-    e->stats.snapshots_total = usage.snapshots_total;
-    pthread_mutex_unlock(&e->lock);
-}
-
 /* Waits until there is something to do; false when the engine closes. */
 static bool wait_for_work(hearth_engine *e) {
     pthread_mutex_lock(&e->lock);
@@ -238,7 +240,6 @@ void *scheduler_thread(void *engine) {
         admit(e);
         publish(e);
         if (e->running_count) run_step(e);
-        publish(e);
     }
     for (int i = 0; i < e->running_count; i++) fail(e, i, HEARTH_CANCELLED, "the engine is closing");
     close_up(e);
