@@ -51,7 +51,9 @@ hearth_status hearth_status_from(err_code code) {
 
 void hearth_error_from_request(hearth_error *out, const error *from) {
     static const char *const fields[] = {"messages", "tools", "chat_template_kwargs"};
-    hearth_status status = from->code == ERR_FORMAT ? HEARTH_INVALID : hearth_status_from(from->code);
+    hearth_status status = from->code == ERR_FORMAT      ? HEARTH_INVALID
+                           : from->code == ERR_NOT_FOUND ? HEARTH_UNSUPPORTED /* no chat template */
+                                                         : hearth_status_from(from->code);
     char param[64] = "";
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         size_t size = strlen(fields[i]), end = strcspn(from->message, ": ");
