@@ -558,6 +558,7 @@ static void create_conn(http_server *h, int fd) {
 /* Who may be displaced at the limit, the better the higher; 0 = must stay. */
 static uint64_t displaceable(const conn *c) {
     uint64_t age_ms = (clock_ns() - c->since_ns) / 1000000 + 1;
+    if (evbuffer_get_length(c->out)) return 0; /* an answer is on its way */
     if (c->state == STATE_LINGER) return age_ms + ((uint64_t)1 << 40);
     if (c->state == STATE_HEAD) return age_ms;
     return c->state == STATE_BODY && age_ms > BODY_DISPLACED_AFTER_MS ? age_ms : 0;
