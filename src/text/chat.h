@@ -25,11 +25,18 @@ void chat_prompt_deinit(chat_prompt *p);
 
 /* messages, tools, kwargs: parsed JSON (tools and kwargs may be NULL; kwargs is chat_template_kwargs, an object whose
  * enable_thinking etc. must be booleans). Normalises, renders with and without the generation prompt, tokenises through
- * the memo whose text is closest. One thread at a time. */
+ * the memo whose text is closest. One thread at a time.
+ *
+ * A last message of the assistant is history, and a new turn begins after it. With the keyword argument
+ * continue_final_message (true) the prompt instead ends in that message's text, without its end marker, and there is no
+ * generation prompt. */
 err_code chat_format_prompt(chat_format *f, const json *messages, const json *tools, const json *kwargs,
                             chat_prompt *out, error *err);
 
 /* The rendered text only (dump prompt, tests). input is given to the template as it is. */
 err_code chat_format_render(chat_format *f, const json *input, buffer *out, error *err);
+
+/* The template of DIR alone, compiled, as chat_format_open finds it; needs no tokenizer. ERR_NOT_FOUND if there is none. */
+err_code chat_template_open(const char *dir, bool tools, chat_template **out, error *err);
 
 #endif

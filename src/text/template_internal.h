@@ -1,9 +1,10 @@
 /* The template interpreter from the inside: syntax tree, values, and the state of one rendering.
  *
- * template_lex.c cuts the source into tokens, template_parse.c builds the tree and resolves every variable name to a
- * slot, template_eval.c walks the tree. template_value.c knows Python's value semantics (truth, equality, order, str,
- * repr, json.dumps), template_text.c the text operations, template_filters.c, template_tests.c and
- * template_methods.c the built-in names, template_format.c the % operator.
+ * template_lex.c cuts the source into tokens; template_parse.c, template_expression.c and template_scope.c build the tree
+ * and resolve every variable name to a slot; template_eval.c walks it. template_value.c knows Python's value semantics
+ * (truth, equality, order, str, repr, json.dumps), template_operators.c arithmetic and comparison, template_access.c
+ * attributes and items, template_text.c the text operations, template_format.c the % of texts; template_filters.c,
+ * template_tests.c and template_methods.c hold the built-in names.
  *
  * Nothing here is owned one by one: a compiled template lives in one arena, a rendering in another, and strings are
  * spans into the template, the input or the rendering's arena, so content is copied only when it really changes. */
@@ -372,8 +373,8 @@ err_code dict_create(rendering *r, uint32_t capacity, dict **out);
 err_code dict_find(rendering *r, dict *d, value key, value **out); /* NULL: not there */
 value *dict_find_text(rendering *r, dict *d, span key);
 err_code dict_set(rendering *r, dict *d, value key, value item);
-bool text_to_double(span text,
-                    double *out); /* as Python's float(): blanks around, 1., .5, inf, nan; false = malformed */
+/* As Python's float(): blanks around, 1., .5, inf, nan; false = malformed. */
+bool text_to_double(span text, double *out);
 
 /* template_text.c */
 bool char_is_space(uint32_t c); /* str.isspace of one character */
@@ -382,7 +383,8 @@ size_t text_length(span s); /* characters */
 bool char_is_letter(uint32_t c);
 bool char_is_numeric(uint32_t c);             /* any of Unicode's numbers */
 size_t text_offset(span s, size_t character); /* byte offset; the end when past it */
-/* CASE_TITLE is the filter's (words begin after blanks, - and brackets), CASE_WORDS str.title()'s (after any non-letter). */
+/* CASE_TITLE is the filter's (words begin after blanks, - and brackets), CASE_WORDS that of str.title() (after any
+ * non-letter). */
 typedef enum { CASE_LOWER, CASE_UPPER, CASE_TITLE, CASE_WORDS, CASE_CAPITALIZE } text_case;
 err_code text_change_case(rendering *r, span s, text_case how, value *out);
 err_code text_split(rendering *r, span s, const span *separator, int64_t count_max, bool from_right, value *out);
