@@ -8,7 +8,10 @@
 #include "cache/page_pool.h"
 #include "cache/state_pool.h"
 
-enum { SLOTS_EXTRA = 8 }; /* stored conversations beyond the running ones, where memory allows */
+enum {
+    SLOTS_EXTRA = 8,  /* stored conversations beyond the running ones, where memory allows */
+    SNAPSHOTS_OWN = 3 /* a conversation may take from others to have this many */
+};
 
 typedef struct snapshot {
     int position; /* tokens it stands after */
@@ -320,7 +323,16 @@ bool slot_capture(slot *s, int after, capture *out) {
     HEARTH_ASSERT(s->running && after > 0);
     HEARTH_ASSERT(!s->pending_count || s->pending[s->pending_count - 1].position < s->seq.length + after);
     if (s->pending_count == CAPTURES_MAX) return false;
+    /* When memory is short a conversation gives up its own old snapshots before it takes those of others. */
+    while (!s->cache->states.free_count && s->snapshot_count + s->pending_count >= SNAPSHOTS_OWN) {
+        if (!s->snapshot_count) return false;
+        snapshot_thin(s);
+    }
     int state = state_take(s->cache, false);
+    while (state < 0 && s->snapshot_count) {
+        snapshot_thin(s);
+        state = state_acquire(&s->cache->states); /* a shared one does not come free */
+    }
     if (state < 0) return false;
     s->pending[s->pending_count++] = (snapshot){s->seq.length + after, state};
     const state_pool *states = &s->cache->states;

@@ -117,9 +117,8 @@ static int32_t *make_ids(int32_t first) {
 
 /* ---- tests */
 
-static void a_growing_chat_computes_only_what_is_new(void **state) {
-    (void)state;
-    slot_cache *c = make_cache(1 << 20, CONTEXT, 1);
+static void growing_chat(uint64_t budget) {
+    slot_cache *c = make_cache(budget, CONTEXT, 1);
     int32_t *ids = make_ids(1000);
     int history = 40, expected = 0;
     for (int turn = 0; turn < 7; turn++) {
@@ -133,6 +132,29 @@ static void a_growing_chat_computes_only_what_is_new(void **state) {
     assert_int_equal(request(c, ids, count, count - 5, 0), expected - 43 + 43);
     assert_int_equal(request(c, ids, count, count - 5, 0), count - 1); /* the same again: one token */
     free(ids);
+    slot_cache_destroy(c);
+}
+
+static void a_growing_chat_computes_only_what_is_new(void **state) {
+    (void)state;
+    growing_chat(1 << 20);
+    growing_chat(0); /* the least memory: old snapshots make room for new ones */
+}
+
+/* Two conversations in turn in the least memory: both resume at the end of their history every time. */
+static void two_agents_share_the_least_memory(void **state) {
+    (void)state;
+    slot_cache *c = make_cache(0, CONTEXT, 1);
+    int32_t *ids[2] = {make_ids(1), make_ids(5000)};
+    for (int turn = 0; turn < 8; turn++)
+        for (int i = 0; i < 2; i++) {
+            int history = 40 + 41 * turn;
+            int reused = request(c, ids[i], history + 5, history, 3);
+            assert_true(reused >= history - 41 || turn == 0);
+            for (int k = history + 1; k < CONTEXT; k++) ids[i][k] += 7777;
+        }
+    free(ids[0]);
+    free(ids[1]);
     slot_cache_destroy(c);
 }
 
@@ -308,6 +330,7 @@ static void random_traffic_never_mixes_states(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_growing_chat_computes_only_what_is_new),
+        cmocka_unit_test(two_agents_share_the_least_memory),
         cmocka_unit_test(two_conversations_do_not_disturb_each_other),
         cmocka_unit_test(a_fork_leaves_the_other_path_usable),
         cmocka_unit_test(a_running_path_can_be_shared),
