@@ -1,7 +1,7 @@
 /* The engine over hearth.h, on a small checkpoint without a tokenizer: prompts are ids, an answer's text is its ids.
  *
- * What an answer should be comes from running the model directly, in one piece and without any cache; every way of
- * reaching the same prompt (extended, edited, forked, cancelled and sent again, among neighbours) must give the same ids. */
+ * What an answer should be comes from running the model directly, in one piece and without any cache; every way to the
+ * same prompt (extended, edited, forked, cancelled and sent again, among neighbours) must give the same ids. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
