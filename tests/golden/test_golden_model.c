@@ -431,17 +431,32 @@ static void test_case(void **state) {
     close_bench(&b);
 }
 
+/* Sanitizers make everything ten times slower: they run the small cases, which take the same paths. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { FIRST_CASES_ONLY = 1 };
+#else
+enum { FIRST_CASES_ONLY = 0 };
+#endif
+
 int main(void) {
     static golden_case cases[] = {
-        {"small", true, ops_cpu_scalar}, {"small", true, lab_avx2},
-        {"small", true, ops_cpu_best},   {"tiny-a", false, ops_cpu_scalar},
-        {"tiny-a", false, ops_cpu_best}, {"tiny-b", false, ops_cpu_scalar},
-        {"tiny-b", false, ops_cpu_best}, {"tiny-spec", false, ops_cpu_scalar},
-        {"tiny-spec", false, lab_avx2},  {"tiny-spec", false, ops_cpu_best},
-        {"mini", false, ops_cpu_scalar}, {"mini", false, lab_avx2},
-        {"mini", false, ops_cpu_best},   {"mini-spec", false, ops_cpu_best},
+        {"small", true, ops_cpu_scalar},
+        {"small", true, lab_avx2},
+        {"small", true, ops_cpu_best},
+        {"tiny-b", false, ops_cpu_best},
+        {"tiny-spec", false, lab_avx2},
+        {"tiny-a", false, ops_cpu_best},
+        /* the rest is left out under sanitizers */
+        {"tiny-spec", false, ops_cpu_best},
+        {"tiny-a", false, ops_cpu_scalar},
+        {"tiny-b", false, ops_cpu_scalar},
+        {"tiny-spec", false, ops_cpu_scalar},
+        {"mini", false, ops_cpu_best},
+        {"mini", false, lab_avx2},
+        {"mini", false, ops_cpu_scalar},
+        {"mini-spec", false, ops_cpu_best},
     };
-    enum { CASES = sizeof cases / sizeof *cases };
+    enum { CASES = FIRST_CASES_ONLY ? 6 : sizeof cases / sizeof *cases };
     static char titles[CASES][64];
     struct CMUnitTest tests[CASES];
     for (int i = 0; i < CASES; i++) {
