@@ -1,0 +1,7 @@
+/* The subjects of `hearth bench`; argv[0] is the subject's name. */
+#ifndef HEARTH_CLI_BENCH_H
+#define HEARTH_CLI_BENCH_H
+
+int bench_perf(int argc, char **argv);
+
+#endif
