@@ -177,7 +177,7 @@ static void score_turn(const trace_turn *recorded, turn_result *turn) {
     tool_call_actions(recorded->calls, &turn->recorded);
     arena *a = arena_create();
     if (turn->state != TURN_FAILED)
-        tool_call_actions(reply_calls_json(a, &turn->answer.message, false), &turn->answered);
+        tool_call_actions(reply_calls_json(a, &turn->answer.message, CALLS_AS_SENT), &turn->answered);
     arena_destroy(a);
     turn->scored = turn->recorded.count > 0;
     turn->score = action_iou(&turn->recorded, &turn->answered);

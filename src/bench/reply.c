@@ -153,16 +153,18 @@ static json *arguments_json(arena *a, const buffer *arguments, bool parse) {
     return object ? json_clone(a, parsed) : json_new_string(a, text);
 }
 
-json *reply_calls_json(arena *a, const reply_message *m, bool parse) {
+json *reply_calls_json(arena *a, const reply_message *m, calls_form form) {
     if (!m->call_count) return NULL;
     json *calls = json_new(a, JSON_ARRAY);
     for (size_t i = 0; i < m->call_count; i++) {
         const reply_call *c = &m->calls[i];
         json *call = json_new(a, JSON_OBJECT), *function = json_new(a, JSON_OBJECT);
+        if (form == CALLS_INDEXED) json_set(call, span_text("index"), json_new_integer(a, c->index));
         set_text(a, call, "id", &c->id);
         set_text(a, call, "type", &c->type);
         set_text(a, function, "name", &c->name);
-        if (c->arguments.data) json_set(function, span_text("arguments"), arguments_json(a, &c->arguments, parse));
+        if (c->arguments.data)
+            json_set(function, span_text("arguments"), arguments_json(a, &c->arguments, form == CALLS_PARSED));
         json_set(call, span_text("function"), function);
         json_append(calls, call);
     }

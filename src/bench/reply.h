@@ -42,8 +42,12 @@ void reply_deinit(reply *r);
 /* One event's data, which arrived at now_ns. Never fails: what is wrong is noted in error_text. */
 void reply_event(reply *r, span data, uint64_t now_ns);
 
-/* The calls as JSON, [{"id", "type", "function": {"name", "arguments"}}], fields that never came left out; NULL when there
- * are none. parse: arguments that are a JSON object become one. In the arena, borrowing from m. */
-json *reply_calls_json(arena *a, const reply_message *m, bool parse);
+typedef enum {
+    CALLS_AS_SENT, /* [{"id", "type", "function": {"name", "arguments": text}}] */
+    CALLS_PARSED,  /* the same, but arguments that are a JSON object become one: what templates take */
+    CALLS_INDEXED, /* as sent, with "index" first: the deltas put together */
+} calls_form;
+/* The calls as JSON, fields that never came left out; NULL when there are none. In the arena, borrowing from m. */
+json *reply_calls_json(arena *a, const reply_message *m, calls_form form);
 
 #endif

@@ -34,7 +34,7 @@ static bool count_rendered(token_counter *c, arena *a, const reply_message *m, s
     if (m->reasoning.size)
         json_set(answer, span_text("reasoning_content"),
                  json_new_string(a, span_make(m->reasoning.data, m->reasoning.size)));
-    json *calls = reply_calls_json(a, m, true);
+    json *calls = reply_calls_json(a, m, CALLS_PARSED);
     if (calls) json_set(answer, span_text("tool_calls"), calls);
     json_set(input, span_text("messages"), messages);
     json_set(input, span_text("add_generation_prompt"), json_new(a, JSON_FALSE));
@@ -101,7 +101,7 @@ size_t token_counter_message(token_counter *c, const reply_message *m) {
     if (rendered)
         count = count > c->frame ? count - c->frame : 0;
     else
-        count = count_plain(c, m, reply_calls_json(a, m, false));
+        count = count_plain(c, m, reply_calls_json(a, m, CALLS_INDEXED));
     arena_destroy(a);
     return count;
 }

@@ -67,7 +67,7 @@ static void feed(reply *r, const char *const *events) {
 static void write_message(const reply_message *m, buffer *out) {
     arena *a = arena_create();
     buffer_printf(out, "%s|%s|", m->content.data ? m->content.data : "", m->reasoning.data ? m->reasoning.data : "");
-    json *calls = reply_calls_json(a, m, false);
+    json *calls = reply_calls_json(a, m, CALLS_AS_SENT);
     if (calls) json_write(out, calls, JSON_COMPACT);
     arena_destroy(a);
 }
@@ -208,7 +208,7 @@ static void test_parsed_arguments(void **state) {
     feed(&r, events);
     arena *a = arena_create();
     buffer out = {0};
-    json_write(&out, reply_calls_json(a, &r.message, true), JSON_COMPACT);
+    json_write(&out, reply_calls_json(a, &r.message, CALLS_PARSED), JSON_COMPACT);
     assert_string_equal(out.data,
                         "[{\"function\":{\"name\":\"a\",\"arguments\":{\"x\":[1,2.50]}}},"
                         "{\"function\":{\"name\":\"b\",\"arguments\":\"{broken\"}},"
