@@ -6,10 +6,10 @@
 #ifndef HEARTH_BENCH_REPLAY_H
 #define HEARTH_BENCH_REPLAY_H
 
+#include "bench/agent_trace.h"
 #include "bench/reply.h"
 #include "bench/shell_actions.h"
 #include "bench/token_count.h"
-#include "bench/trace.h"
 
 typedef struct replay_options {
     const char *base_url; /* "http://host:port", with or without a final "/v1" */

@@ -1,7 +1,7 @@
 /* Token counts of answers: as text, through the template, without a name; means over the recorded trace against those
  * of the official client. */
+#include "bench/agent_trace.h"
 #include "bench/token_count.h"
-#include "bench/trace.h"
 #include "support.h"
 
 #include <math.h>

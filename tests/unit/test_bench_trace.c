@@ -1,5 +1,5 @@
 /* Trace files: the shape, selections, errors with file, line and field; the messages of a replay as they are sent. */
-#include "bench/trace.h"
+#include "bench/agent_trace.h"
 #include "support.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
  *                {"conversation_id", "turn", "role": "tool", "tool_results": [{"tool_call_id", "content"}]}
  *   even turns   {"conversation_id", "turn", "role": "assistant"[, "reasoning_content"][, "tool_calls"][, "content"]}
  * Other members are passed over. A pair of lines is one turn of the replay: what the agent was told, and what it did. */
-#ifndef HEARTH_BENCH_TRACE_H
-#define HEARTH_BENCH_TRACE_H
+#ifndef HEARTH_BENCH_AGENT_TRACE_H
+#define HEARTH_BENCH_AGENT_TRACE_H
 
 #include "base/json.h"
 

@@ -1,5 +1,5 @@
-/* See trace.h. Every line is checked when it is read, so that the replay can rely on the shape. */
-#include "bench/trace.h"
+/* See agent_trace.h. Every line is checked when it is read, so that the replay can rely on the shape. */
+#include "bench/agent_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
