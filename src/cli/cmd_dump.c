@@ -5,10 +5,6 @@
 #include "cli/cli.h"
 #include "cli/dump.h"
 
-/* Weak until every subject has landed, so that a partial tree links. */
-#pragma weak dump_tokens
-#pragma weak dump_prompt
-
 static const struct subject {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -22,7 +18,7 @@ static const struct subject {
 static void print_usage(FILE *out) {
     fputs("usage: hearth dump SUBJECT ...\n\nShows what happens between a request and a token.\n\n", out);
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (subjects[i].run) fprintf(out, "  %-8s %s\n", subjects[i].name, subjects[i].about);
+        fprintf(out, "  %-8s %s\n", subjects[i].name, subjects[i].about);
     fputs("\nhearth dump SUBJECT --help shows a subject's options.\n", out);
 }
 
@@ -36,7 +32,7 @@ int cmd_dump(int argc, char **argv) {
         return 0;
     }
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
-        if (subjects[i].run && !strcmp(argv[1], subjects[i].name)) return subjects[i].run(argc - 1, argv + 1);
+        if (!strcmp(argv[1], subjects[i].name)) return subjects[i].run(argc - 1, argv + 1);
     fprintf(stderr, "hearth: dump: unknown subject '%s'\n", argv[1]);
     print_usage(stderr);
     return 2;
