@@ -56,7 +56,10 @@ static err_code open_format(hearth_engine *e, const char *dir, bool reasoning, e
     ERR_TRY(chat_format_open(dir, reasoning, &e->format, err));
     e->tokens = chat_format_tokenizer(e->format);
     int count = tokenizer_count(e->tokens);
-    if (count < e->vocabulary) e->vocabulary = count;
+    if (count > e->config->vocab_rows)
+        ERR_FAIL(err, ERR_FORMAT, "%s: the tokenizer has %d ids, the model's embedding only %d rows", dir, count,
+                 e->config->vocab_rows);
+    e->vocabulary = count;
     return ERR_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "decode/sampler.h"
 #include "golden_files.h"
 #include "hearth.h"
+#include "model/synth_text.h"
 #include "model_lab.h"
 #include "support.h"
 
@@ -201,6 +202,44 @@ static void opening_refuses(void **state) {
         assert_int_equal(hearth_engine_open(SMALL, &wrong[i], &e, &fault), HEARTH_INVALID);
         assert_true(strlen(fault.message) > 10);
     }
+}
+
+static void copy_file(const char *dir, const char *name, const char *to_dir) {
+    buffer bytes = {0};
+    char *from = file_join(dir, name), *to = file_join(to_dir, name);
+    assert_int_equal(file_read(from, 1 << 24, &bytes, NULL), ERR_OK);
+    assert_int_equal(file_write_atomic(to, span_make(bytes.data, bytes.size), NULL), ERR_OK);
+    buffer_deinit(&bytes);
+    free(from);
+    free(to);
+}
+
+/* A copy of the small checkpoint that a test may spoil. Static storage. */
+static const char *copy_model(const char *name) {
+    static char dir[256];
+    snprintf(dir, sizeof dir, "%s", test_temp(name));
+    assert_int_equal(file_make_dirs(dir, NULL), ERR_OK);
+    copy_file(SMALL, "config.json", dir);
+    copy_file(SMALL, "generation_config.json", dir);
+    copy_file(SMALL, "model.safetensors", dir);
+    return dir;
+}
+
+static void a_tokenizer_must_fit_the_model_and_be_whole(void **state) {
+    (void)state;
+    const char *dir = copy_model("with-tokenizer");
+    char *path = file_join(dir, "tokenizer.json");
+    buffer text = {0};
+    synth_tokenizer_json(&text); /* more ids than the model has rows */
+    hearth_engine *e;
+    hearth_error fault;
+    assert_int_equal(file_write_atomic(path, span_make(text.data, text.size), NULL), ERR_OK);
+    assert_int_equal(hearth_engine_open(dir, NULL, &e, &fault), HEARTH_FORMAT);
+    assert_non_null(strstr(fault.message, "120 rows"));
+    assert_int_equal(file_write_atomic(path, span_make(text.data, text.size / 2), NULL), ERR_OK);
+    assert_int_equal(hearth_engine_open(dir, NULL, &e, &fault), HEARTH_FORMAT);
+    buffer_deinit(&text);
+    free(path);
 }
 
 static void parameters_are_checked(void **state) {
@@ -573,16 +612,6 @@ static void polling_returns_at_once(void **state) {
 
 /* ---- a checkpoint whose embedding of one id is not a number */
 
-static void copy_file(const char *dir, const char *name, const char *to_dir) {
-    buffer bytes = {0};
-    char *from = file_join(dir, name), *to = file_join(to_dir, name);
-    assert_int_equal(file_read(from, 1 << 24, &bytes, NULL), ERR_OK);
-    assert_int_equal(file_write_atomic(to, span_make(bytes.data, bytes.size), NULL), ERR_OK);
-    buffer_deinit(&bytes);
-    free(from);
-    free(to);
-}
-
 /* Overwrites row `id` of the embedding (bf16, width 36) with NaN. */
 static void poison(const char *dir, int id) {
     buffer bytes = {0};
@@ -605,12 +634,7 @@ static void poison(const char *dir, int id) {
 
 static void a_non_finite_logit_fails_its_request_alone(void **state) {
     (void)state;
-    char dir[256];
-    snprintf(dir, sizeof dir, "%s", test_temp("poisoned"));
-    assert_int_equal(file_make_dirs(dir, NULL), ERR_OK);
-    copy_file(SMALL, "config.json", dir);
-    copy_file(SMALL, "generation_config.json", dir);
-    copy_file(SMALL, "model.safetensors", dir);
+    const char *dir = copy_model("poisoned");
     poison(dir, 106);
     hearth_engine *e = open_engine(dir, 700, 2, 0);
     prompt good = make_prompt(16, 80), bad;
@@ -637,6 +661,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_reports_the_plan),
         cmocka_unit_test(opening_refuses),
+        cmocka_unit_test(a_tokenizer_must_fit_the_model_and_be_whole),
         cmocka_unit_test(parameters_are_checked),
         cmocka_unit_test(messages_without_a_tokenizer_fail_by_name),
         cmocka_unit_test(what_does_not_fit_is_refused_with_both_numbers),
