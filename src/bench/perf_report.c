@@ -31,6 +31,7 @@ static void add_tokens(perf_report *r, const turn_result *turn) {
     const reply_usage *usage = &turn->answer.usage;
     if (usage->known && r->result->counted_by_client && usage->prompt_tokens != turn->prompt_tokens)
         r->prompts_differ++;
+    if (usage->known) r->usage_output += usage->completion_tokens;
     if (!usage->known || !usage->cached_known) return;
     r->cached_known = true;
     r->cached_tokens += usage->cached_tokens;
@@ -131,7 +132,13 @@ static void write_tokens(const perf_report *r, buffer *out) {
     }
     buffer_text(out, "  output   ");
     report_count(out, series_total(&r->output));
-    buffer_printf(out, " tokens, %.1f a second over the run", r->tps);
+    buffer_text(out, " tokens");
+    if (r->usage_output && (double)r->usage_output != series_total(&r->output)) {
+        buffer_text(out, " (the server counts ");
+        report_count(out, (double)r->usage_output);
+        buffer_char(out, ')');
+    }
+    buffer_printf(out, ", %.1f a second over the run", r->tps);
     if (r->tpot.count)
         buffer_printf(out, ", %.1f while answering (1 / median TPOT)", 1e9 / series_percentile(&r->tpot, 50));
     buffer_text(out, "\n  prompts  ");
@@ -176,13 +183,15 @@ void perf_report_text(const perf_report *r, const char *trace_name, buffer *out)
         write_row(out, "prompt tokens", &r->input, report_count);
         write_row(out, "  not cached", &r->computed, report_count);
         write_row(out, "output tokens", &r->output, report_count);
-        buffer_char(out, '\n');
+        buffer_text(out, "\n  TTFT: time to the first token; TPOT: time for each further one\n\n");
         write_tokens(r, out);
     }
     buffer_text(out, "  wall     ");
     report_duration(out, (double)r->duration_ns);
     buffer_printf(out, ", %.2f turns a second\n", r->qps);
-    if (r->expected) buffer_printf(out, "  IoU      %.4f over %zu turns\n", r->score, r->expected);
+    if (r->expected)
+        buffer_printf(out, "  IoU      %.4f over %zu turns, against the recorded shell commands\n", r->score,
+                      r->expected);
     buffer_printf(out, "  turns    %zu of %zu answered, %zu missing, %zu unfinished\n", r->answered, r->result->count,
                   perf_report_missing(r), r->unfinished);
     write_problems(r, out);

@@ -19,6 +19,7 @@ typedef struct perf_report {
     series input, output, computed;   /* tokens: prompt, answer, prompt without what the server had cached */
     int64_t cached_tokens, cached_of; /* sums over the turns whose server says how many prompt tokens it had cached */
     bool cached_known;
+    int64_t usage_output;      /* output tokens as the server counts them, where it says so */
     size_t prompts_differ;     /* turns whose prompt the server counts differently than the client */
     size_t expected, observed; /* turns with a recorded action; those of them with an answer */
     double score;              /* mean IoU over the expected ones, rounded to 4 digits; NAN when there are none */

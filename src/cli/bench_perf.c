@@ -65,8 +65,9 @@ static void draw_bar(const progress_view *v, const trace *t, const turn_result *
         report_duration(&line, running_median(&v->ttft, 0));
     }
     if (v->done) {
-        buffer_text(&line, "  left ");
-        report_duration(&line, 1e9 * ceil(elapsed / share * (1 - share) / 1e9));
+        int left_s = (int)ceil(elapsed / share * (1 - share) / 1e9);
+        if (left_s >= 60) buffer_printf(&line, "  %d min", left_s / 60);
+        buffer_printf(&line, "%s%d s left", left_s >= 60 ? " " : "  ", left_s % 60);
     }
     buffer_text(&line, "\033[K");
     fwrite(line.data, 1, line.size, stderr);

@@ -377,21 +377,21 @@ class Bench(unittest.TestCase):
 
     def test_refused(self):
         trace = self.trace(["normal"])
-        closed = self.server(lambda *_: "closed")
-        closed.close()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "http://127.0.0.1:%d" % listener.getsockname()[1]  # nobody listens there any more
         for arguments, status, message in [
                 (["--base-url", "http://x"], 2, "--trace FILE is missing"),
                 (["--trace", trace], 2, "--base-url URL is missing"),
                 (["--trace", trace, "--dry-run"], 2, "--dry-run needs --tokenizer"),
                 (["--trace", trace, "--base-url", "http://x", "--official"], 2, "--official needs --model"),
                 (["--trace", self.path("none"), "--base-url", "http://x"], 1, "none: "),
-                (["--trace", trace, "--base-url", closed.url], 1, "/v1/models: "),
+                (["--trace", trace, "--base-url", url], 1, "/v1/models: "),
                 (["--trace", trace, "--base-url", "http://x", "--tokenizer", self.folder], 1, "tokenizer.json"),
         ]:
             done = subprocess.run([HEARTH, "bench", "perf", *arguments], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(message, done.stderr)
-        done = self.bench(closed, trace, "--model", "m")
+        done = self.bench(None, trace, "--model", "m", url=url)
         self.assertEqual(done.returncode, 1)
         self.assertIn("0 of 3 answered, 3 missing, 0 unfinished", done.stdout)
 
