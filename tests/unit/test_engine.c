@@ -440,6 +440,68 @@ static void neighbours_do_not_change_an_answer(void **state) {
     hearth_engine_close(e);
 }
 
+/* Agents that extend, edit, cut and fork each other's prompts, three at a time, some cancelled: every answer that ends is
+ * the cold one. */
+static void random_traffic_gives_cold_answers(void **state) {
+    (void)state;
+    enum { AGENTS = 5, ROUNDS = 40 };
+    hearth_engine *e = open_engine(SMALL, 500, 3, 0);
+    uint64_t seed = 2024;
+#define RANDOM(n) (seed = seed * 6364136223846793005u + 1442695040888963407u, (int)((seed >> 33) % (unsigned)(n)))
+    static prompt prompts[AGENTS];
+    for (int i = 0; i < AGENTS; i++) prompts[i] = make_prompt((uint64_t)i, 20);
+    for (int round = 0; round < ROUNDS; round++) {
+        hearth_request *requests[AGENTS];
+        for (int i = 0; i < AGENTS; i++) {
+            prompt *p = &prompts[i];
+            if (RANDOM(4) == 0) *p = prompts[RANDOM(AGENTS)];
+            int from = RANDOM(4) ? p->count + RANDOM(12) : RANDOM(p->count);
+            if (from > 400) from = RANDOM(40);
+            for (int k = from; k < PROMPT_MAX; k++) p->ids[k] = RANDOM(107);
+            p->count = from + 1 + RANDOM(60);
+            hearth_request_params params = params_for(p, 6);
+            requests[i] = start(e, &params);
+            if (RANDOM(6) == 0) hearth_request_cancel(requests[i]);
+        }
+        for (int i = 0; i < AGENTS; i++) {
+            answer a = collect(requests[i]), expected = truth(&prompts[i], 6, &GREEDY);
+            if (a.last.type == HEARTH_EVENT_FINISH)
+                same_answer(&a, &expected);
+            else
+                assert_int_equal(a.last.error.status, HEARTH_CANCELLED);
+        }
+    }
+    hearth_stats stats = hearth_engine_stats(e);
+    print_message("%d finished, %d cancelled, %d of %d prompt tokens cached\n", (int)stats.requests_finished,
+                  (int)stats.requests_cancelled, (int)stats.cached_tokens, (int)stats.prompt_tokens);
+    assert_true(stats.cached_tokens > stats.prompt_tokens / 3);
+    hearth_engine_close(e);
+}
+
+/* A prompt of several chunks leaves room for a running answer's token in every step. */
+static void a_long_prompt_does_not_stop_an_answer(void **state) {
+    (void)state;
+    hearth_engine *e = open_engine(SMALL, 30000, 2, 0);
+    prompt p = make_prompt(21, 20);
+    hearth_request_params params = params_for(&p, 0);
+    params.ignore_stop_ids = true;
+    hearth_request *talking = start(e, &params);
+    hearth_event event;
+    while (hearth_request_next(talking, &event, 10000) && event.type != HEARTH_EVENT_CONTENT) {
+    }
+    hearth_stats before = hearth_engine_stats(e);
+    prompt longer = make_prompt(22, 700);
+    answer a = ask(e, &longer, 1);
+    assert_int_equal(a.last.type, HEARTH_EVENT_FINISH);
+    hearth_stats after = hearth_engine_stats(e);
+    int tokens = 0;
+    while (hearth_request_next(talking, &event, 0)) tokens += event.type == HEARTH_EVENT_CONTENT;
+    assert_true(after.steps - before.steps >= 3);
+    assert_true(tokens >= (int)(after.steps - before.steps) - 1);
+    hearth_request_destroy(talking);
+    hearth_engine_close(e);
+}
+
 static void a_seed_decides(void **state) {
     (void)state;
     hearth_engine *e = open_engine(SMALL, 200, 1, 0);
@@ -670,6 +732,8 @@ int main(void) {
         cmocka_unit_test(lengths_around_edges),
         cmocka_unit_test(a_cancelled_prefill_is_kept),
         cmocka_unit_test(neighbours_do_not_change_an_answer),
+        cmocka_unit_test(random_traffic_gives_cold_answers),
+        cmocka_unit_test(a_long_prompt_does_not_stop_an_answer),
         cmocka_unit_test(a_seed_decides),
         cmocka_unit_test(max_tokens_and_stop_strings_end_an_answer),
         cmocka_unit_test(a_full_queue_says_when_to_come_back),
