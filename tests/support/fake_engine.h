@@ -35,9 +35,9 @@ struct hearth_engine {
     int queue_max;
     hearth_stats stats;
     /* What tests look at. */
-    atomic_int live, cancels;
-    atomic_uint_fast64_t cancel_ns; /* of the latest cancel */
-    hearth_request_params seen;     /* of the latest request; only the numbers are valid */
+    atomic_int live, cancels, taken; /* requests; cancels; events handed out */
+    atomic_uint_fast64_t cancel_ns;  /* of the latest cancel */
+    hearth_request_params seen;      /* of the latest request; only the numbers are valid */
     char seen_messages[4096], seen_kwargs[512], seen_tools[4096], seen_stop[64];
 };
 
@@ -331,6 +331,7 @@ bool hearth_request_next(hearth_request *r, hearth_event *event, int timeout_ms)
     bool have = r->taken < r->count;
     if (have) {
         *event = r->events[r->taken++];
+        atomic_fetch_add(&r->engine->taken, 1);
         r->finished = event->type == HEARTH_EVENT_FINISH || event->type == HEARTH_EVENT_ERROR;
     }
     pthread_mutex_unlock(&r->lock);
