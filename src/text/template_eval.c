@@ -206,10 +206,8 @@ static err_code eval_slice(rendering *r, frame *f, value object, const node *n, 
     if (value_is_kind(object, SEQ_RANGE))
         return template_fail(r, ERR_UNSUPPORTED, "slicing a range (use |list before)");
     if (object.type == V_DICT) return template_fail(r, ERR_UNSUPPORTED, "unhashable type: 'slice'");
-    if (!sliceable) {
-        *out = value_undefined(UNDEFINED_OTHER, span_text("the object cannot be sliced"));
-        return ERR_OK;
-    }
+    if (!sliceable)
+        return template_fail(r, ERR_UNSUPPORTED, "'%s' object is not subscriptable", value_type_name(object));
     uint64_t length;
     ERR_TRY(value_length(r, object, &length));
     int64_t size = (int64_t)length, step = 1, start, stop;
@@ -539,15 +537,26 @@ static err_code eval_concat(rendering *r, frame *f, const node *n, value *out) {
     return ERR_OK;
 }
 
+static err_code negate_big(rendering *r, value v, value *out) {
+    value parts[] = {value_text("-"), value_str(value_span(v))};
+    bool negative = v.text[0] == '-';
+    if (negative)
+        *out = value_str(span_make(v.text + 1, v.size - 1));
+    else
+        ERR_TRY(text_concat(r, parts, 2, out));
+    out->type = V_BIG;
+    return ERR_OK;
+}
+
 static err_code eval_sign(rendering *r, frame *f, const node *n, value *out) {
     value v;
     ERR_TRY(eval(r, f, n->a, &v));
     r->at = n;
     if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
-    if (v.type == V_FLOAT) {
-        *out = value_float(n->kind == N_NEGATE ? -v.real : v.real);
-        return ERR_OK;
-    }
+    *out = v;
+    if (v.type == V_FLOAT && n->kind == N_NEGATE) out->real = -v.real;
+    if (v.type == V_BIG && n->kind == N_NEGATE) return negate_big(r, v, out);
+    if (v.type == V_FLOAT || v.type == V_BIG) return ERR_OK;
     return template_binary(r, n->kind == N_NEGATE ? OP_SUB : OP_ADD, value_int(0), v, out);
 }
 

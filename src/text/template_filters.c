@@ -171,15 +171,18 @@ static err_code filter_indent(rendering *r, const arguments *a, value *out) {
 static err_code filter_truncate(rendering *r, const arguments *a, value *out) {
     span s, end = span_text("...");
     int64_t length, leeway;
-    ERR_TRY(to_text(r, a->values[0], &s));
     ERR_TRY(integer_or(r, a->values[1], 255, &length));
     if (value_given(a->values[3])) ERR_TRY(to_text(r, a->values[3], &end));
     ERR_TRY(integer_or(r, a->values[4], 5, &leeway));
     int64_t kept = length - (int64_t)text_length(end);
     if (length < 0 || kept < 0 || leeway < 0)
         return template_fail(r, ERR_UNSUPPORTED, "truncate: length below that of the end");
-    *out = value_str(s);
-    if ((int64_t)text_length(s) - leeway <= length) return ERR_OK;
+    uint64_t size;
+    ERR_TRY(value_length(r, a->values[0], &size));
+    *out = a->values[0];
+    if ((int64_t)size - leeway <= length) return ERR_OK;
+    if (out->type != V_STR) return template_fail(r, ERR_UNSUPPORTED, "truncate of a '%s'", value_type_name(*out));
+    s = value_span(*out);
     span head = span_make(s.data, text_offset(s, (size_t)kept));
     const char *blank = truth_or(a->values[2], false) || !head.size ? NULL : memrchr(head.data, ' ', head.size);
     if (blank) head.size = (size_t)(blank - head.data);
@@ -392,6 +395,8 @@ static err_code filter_round(rendering *r, const arguments *a, value *out) {
     if (!common && !ceiling && !span_is(method, "floor"))
         return template_fail(r, ERR_UNSUPPORTED, "round: the method must be common, ceil or floor");
     if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
+    *out = v;
+    if (v.type == V_BIG && common) return ERR_OK;
     if (!value_is_number(v)) return template_fail(r, ERR_UNSUPPORTED, "round of a '%s'", value_type_name(v));
     if (digits < 0 || digits > 15) return template_fail(r, ERR_UNSUPPORTED, "round: precision must be 0 to 15");
     double d = value_real(v), scale = pow(10, (double)digits);
@@ -459,8 +464,8 @@ static err_code filter_list(rendering *r, const arguments *a, value *out) {
 static err_code filter_reverse(rendering *r, const arguments *a, value *out) {
     sequence *q;
     value v = a->values[0];
-    if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
-    ERR_TRY(copy_items(r, v, value_is_kind(v, SEQ_ITERATOR) ? SEQ_LIST : SEQ_ITERATOR, &q));
+    bool listed = value_is_kind(v, SEQ_ITERATOR) || v.type == V_UNDEFINED;
+    ERR_TRY(copy_items(r, v, listed ? SEQ_LIST : SEQ_ITERATOR, &q));
     for (uint32_t i = 0; i < q->count / 2; i++) {
         value swap = q->items[i];
         q->items[i] = q->items[q->count - 1 - i];
@@ -496,7 +501,9 @@ static err_code merge_sort(rendering *r, value *keys, value *items, value *spare
     ERR_TRY(merge_sort(r, keys + half, items + half, spare, n - half, reverse));
     while (i < half || j < n) {
         int order = i == half ? 1 : j == n ? -1 : 0;
-        if (i < half && j < n) ERR_TRY(value_order(r, keys[i], keys[j], "<", &order));
+        bool equal = true;
+        if (i < half && j < n) ERR_TRY(value_equal(r, keys[i], keys[j], &equal)); /* so that undefined ones may tie */
+        if (!equal) ERR_TRY(value_order(r, keys[i], keys[j], "<", &order));
         if (i < half && j < n && reverse) order = -order;
         uint32_t from = order <= 0 || order == 2 ? i++ : j++;
         spare[2 * k] = keys[from];
@@ -644,6 +651,11 @@ static err_code filter_slice(rendering *r, const arguments *a, value *out) {
 
 /* ---- map, select and their like */
 
+/* The items to go through; whatever is false has none, be it a list or not. */
+static err_code truthy_items(rendering *r, value v, sequence **out) {
+    return value_truth(v) ? copy_items(r, v, SEQ_ITERATOR, out) : iterator(r, 0, out);
+}
+
 static err_code map_attribute(rendering *r, const arguments *a, sequence *q) {
     value path = {0}, otherwise = {0};
     for (int i = 0; i < a->keyword_count; i++) {
@@ -678,7 +690,7 @@ static err_code find_named(rendering *r, value name, bool filter, const builtin 
 
 static err_code filter_map(rendering *r, const arguments *a, value *out) {
     sequence *q;
-    ERR_TRY(copy_items(r, a->values[0], SEQ_ITERATOR, &q));
+    ERR_TRY(truthy_items(r, a->values[0], &q));
     *out = value_seq(q);
     if (a->count < 2) return map_attribute(r, a, q);
     const builtin *b;
@@ -692,7 +704,7 @@ static err_code pick(rendering *r, const arguments *a, bool by_attribute, bool w
     sequence *q;
     const builtin *b = NULL;
     if (by_attribute && a->count < 2) return template_fail(r, ERR_UNSUPPORTED, "Missing parameter for attribute name");
-    ERR_TRY(copy_items(r, a->values[0], SEQ_ITERATOR, &q));
+    ERR_TRY(truthy_items(r, a->values[0], &q));
     if (a->count > at) ERR_TRY(find_named(r, a->values[at], false, &b));
     uint32_t kept = 0;
     for (uint32_t i = 0; i < q->count; i++) {

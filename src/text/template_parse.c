@@ -157,8 +157,8 @@ static err_code parse_for(parser *p, node **out) {
     static const char *const ends[] = {"else", "endfor", NULL};
     scope_open(p, &s, f, false);
     bind_target(p, target);
-    n->slot = scope_declare(p, span_text("loop"));
     if (skip_name(p, "if")) ERR_TRY(parse_expression(p, &test));
+    n->slot = scope_declare(p, span_text("loop")); /* in the filter, `loop` is the one around */
     n->c = test;
     if (is_name(current(p), "recursive"))
         PARSE_FAIL(p, current(p), ERR_UNSUPPORTED, "recursive loops are not supported");

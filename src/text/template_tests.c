@@ -1,4 +1,5 @@
 /* Tests: `value is name(argument)`. values[0] is the value. */
+#include <math.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -51,16 +52,33 @@ static err_code test_divisible(rendering *r, const arguments *a, value *out) {
     return answer(out, by == -1 || n % by == 0);
 }
 
-static err_code test_odd(rendering *r, const arguments *a, value *out) {
+/* The remainder by 2, as Python's %. */
+static err_code parity(rendering *r, value v, double *out) {
     int64_t n;
-    ERR_TRY(need_integer(r, a->values[0], &n));
-    return answer(out, n & 1);
+    if (v.type == V_FLOAT) {
+        *out = fabs(fmod(v.real, 2)); /* Python's remainder is not negative */
+        if (v.real < 0 && *out > 0) *out = 2 - *out;
+        return ERR_OK;
+    }
+    if (v.type == V_BIG) {
+        *out = (v.text[v.size - 1] - '0') & 1;
+        return ERR_OK;
+    }
+    ERR_TRY(need_integer(r, v, &n));
+    *out = (double)(n & 1);
+    return ERR_OK;
+}
+
+static err_code test_odd(rendering *r, const arguments *a, value *out) {
+    double rest;
+    ERR_TRY(parity(r, a->values[0], &rest));
+    return answer(out, rest == 1);
 }
 
 static err_code test_even(rendering *r, const arguments *a, value *out) {
-    int64_t n;
-    ERR_TRY(need_integer(r, a->values[0], &n));
-    return answer(out, !(n & 1));
+    double rest;
+    ERR_TRY(parity(r, a->values[0], &rest));
+    return answer(out, rest == 0);
 }
 
 static err_code case_test(rendering *r, value v, bool upper, value *out) {

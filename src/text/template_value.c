@@ -443,14 +443,22 @@ static err_code order_sequences(rendering *r, sequence *a, sequence *b, const ch
 
 err_code value_order(rendering *r, value a, value b, const char *op, int *out) {
     ERR_TRY(charge(r, 1));
-    bool integers = (value_is_number(a) || a.type == V_BIG) && (value_is_number(b) || b.type == V_BIG);
+    bool numbers = (value_is_number(a) || a.type == V_BIG) && (value_is_number(b) || b.type == V_BIG);
     if (value_is_number(a) && value_is_number(b)) {
         *out = compare_numbers(a, b);
-    } else if (integers && a.type != V_FLOAT && b.type != V_FLOAT) {
+    } else if (numbers && a.type != V_FLOAT && b.type != V_FLOAT) {
         if (a.type == V_BIG && b.type == V_BIG)
             *out = compare_big(a, b);
         else /* a big one is beyond every other */
             *out = a.type == V_BIG ? (a.text[0] == '-' ? -1 : 1) : (b.text[0] == '-' ? 1 : -1);
+    } else if (numbers) {
+        double x = value_real(a), y = value_real(b);
+        if (a.type == V_BIG) text_to_double(value_span(a), &x);
+        if (b.type == V_BIG) text_to_double(value_span(b), &y);
+        if (x == y)
+            return template_fail(r, ERR_UNSUPPORTED,
+                                 "comparing so close numbers of more than 64 bits is not supported");
+        *out = isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
     } else if (a.type == V_STR && b.type == V_STR) { /* the order of UTF-8 bytes is that of characters */
         ERR_TRY(charge(r, a.size / 64));
         int c = memcmp(a.text, b.text, a.size < b.size ? a.size : b.size);
