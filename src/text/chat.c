@@ -18,7 +18,7 @@
 #include "text/chat_input.h"
 #include "text/message.h"
 
-enum { MEMOS = 8, CONFIG_MAX = 64 << 20, TEMPLATE_MAX = 4 << 20 };
+enum { MEMOS = 8, KEYWORDS_MAX = 64, CONFIG_MAX = 64 << 20, TEMPLATE_MAX = 4 << 20 };
 
 typedef struct memo_slot {
     token_memo *memo;
@@ -220,6 +220,8 @@ static err_code check_keyword(const json *k, error *err) {
 static err_code add_keywords(arena *a, const json *kwargs, json *variables, error *err) {
     if (!kwargs || json_is(kwargs, JSON_NULL)) return ERR_OK;
     if (!json_is(kwargs, JSON_OBJECT)) ERR_FAIL(err, ERR_INVALID, "chat_template_kwargs: must be an object");
+    if (kwargs->count > KEYWORDS_MAX)
+        ERR_FAIL(err, ERR_INVALID, "chat_template_kwargs: %u members, more than %d", kwargs->count, KEYWORDS_MAX);
     for (const json *k = kwargs->first; k; k = k->next) {
         if (json_get_span(kwargs, k->key) != k) continue; /* repeated: the last one counts */
         ERR_TRY(check_keyword(k, err));

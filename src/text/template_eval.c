@@ -109,6 +109,7 @@ static err_code capture_end(rendering *r, capture *c, value *out) {
 
 static err_code frame_open(rendering *r, const function *fn, frame *parent, frame **out) {
     for (frame **f = &r->free_frames; *f; f = &(*f)->next_free) {
+        ERR_TRY(charge(r, 1));
         if ((*f)->function != fn) continue;
         *out = *f;
         *f = (*f)->next_free;
@@ -132,8 +133,9 @@ static void frame_close(rendering *r, frame *f) {
     r->free_frames = f;
 }
 
-static void empty_slots(frame *f, const node *scope) {
+static err_code empty_slots(rendering *r, frame *f, const node *scope) {
     for (uint32_t i = 0; i < scope->own_count; i++) f->slots[scope->own[i]] = (value){0};
+    return charge(r, scope->own_count / 8);
 }
 
 /* A slot of the template's own frame gets its value from the input when it is first read. */
@@ -398,6 +400,8 @@ static err_code call_macro(rendering *r, const macro *m, const arguments *args, 
     capture c;
     if (++r->calls > r->calls_max)
         return template_fail(r, ERR_LIMIT, "macro calls nested more than %d deep", r->calls_max);
+    uint64_t names = m->function->slot_count + (uint64_t)m->function->parameter_count * (uint64_t)args->keyword_count;
+    ERR_TRY(charge(r, names / 8));
     ERR_TRY(frame_open(r, m->function, m->home, &f));
     ERR_TRY(bind_rest(r, m, f, args));
     ERR_TRY(bind_parameters(r, m, f, args));
@@ -805,7 +809,7 @@ static err_code loop_open(rendering *r, frame *f, const node *n, loop **out) {
     l->candidates = l->items;
     ERR_TRY(seq_create(r, SEQ_LIST, l->candidates->count, &l->items));
     l->items->count = 0;
-    empty_slots(f, n);
+    ERR_TRY(empty_slots(r, f, n));
     return ERR_OK;
 }
 
@@ -814,12 +818,12 @@ static err_code exec_for(rendering *r, frame *f, const node *n) {
     ERR_TRY(loop_open(r, f, n, &l));
     ERR_TRY(loop_fill(r, l, 1));
     if (!l->items->count) {
-        empty_slots(f, n);
+        ERR_TRY(empty_slots(r, f, n));
         return n->other ? exec(r, f, n->other) : ERR_OK;
     }
     for (; l->index < l->items->count; l->index++) {
         ERR_TRY(charge(r, 1));
-        empty_slots(f, n);
+        ERR_TRY(empty_slots(r, f, n));
         f->slots[n->slot] = (value){.type = V_LOOP, .loop = l};
         ERR_TRY(assign(r, f, n->a, l->items->items[l->index]));
         ERR_TRY(exec(r, f, n->first));
@@ -828,13 +832,13 @@ static err_code exec_for(rendering *r, frame *f, const node *n) {
         if (how == FLOW_BREAK) break;
         ERR_TRY(loop_fill(r, l, (uint64_t)l->index + 2));
     }
-    empty_slots(f, n);
+    ERR_TRY(empty_slots(r, f, n));
     return ERR_OK;
 }
 
 static err_code exec_captured(rendering *r, frame *f, const node *n, value *out) {
     capture c;
-    empty_slots(f, n);
+    ERR_TRY(empty_slots(r, f, n));
     capture_begin(r, &c);
     ERR_TRY(exec(r, f, n->first));
     ERR_TRY(capture_end(r, &c, out));
@@ -854,7 +858,7 @@ static err_code exec_with(rendering *r, frame *f, const node *n) {
         ERR_TRY(check_stack(r, 1));
         r->stack[r->stack_top++] = v;
     }
-    empty_slots(f, n);
+    ERR_TRY(empty_slots(r, f, n));
     int i = top;
     for (const node *p = n->a; p; p = p->next->next) ERR_TRY(assign(r, f, p, r->stack[i++]));
     r->stack_top = top;
@@ -905,7 +909,7 @@ static err_code exec_node(rendering *r, frame *f, const node *n) {
         case N_WITH:
             return exec_with(r, f, n);
         case N_SCOPE:
-            empty_slots(f, n);
+            ERR_TRY(empty_slots(r, f, n));
             return exec(r, f, n->first);
         case N_BREAK:
             r->flow = FLOW_BREAK;

@@ -77,8 +77,9 @@ static err_code filter_trim(rendering *r, const arguments *a, value *out) {
     bool given = value_given(a->values[1]) && a->values[1].type != V_NONE;
     ERR_TRY(to_text(r, a->values[0], &s));
     if (given) ERR_TRY(to_text(r, a->values[1], &set));
+    if (given) ERR_TRY(charge(r, (uint64_t)set.size * (s.size / 64 + 1)));
     *out = value_str(text_strip(s, true, true, given ? &set : NULL));
-    return ERR_OK;
+    return charge(r, (s.size - out->size) / 2);
 }
 
 static err_code change_case(rendering *r, const arguments *a, text_case how, value *out) {
@@ -329,6 +330,7 @@ static err_code filter_int(rendering *r, const arguments *a, value *out) {
     ERR_TRY(integer_or(r, a->values[2], 10, &base));
     if (base < 2 || base > 36) return template_fail(r, ERR_UNSUPPORTED, "int: base must be 2 to 36");
     if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
+    if (v.type == V_STR) ERR_TRY(charge(r, v.size / 2));
     *out = v;
     if (v.type == V_BIG) return ERR_OK;
     if (value_integer(v, &i)) {
@@ -350,6 +352,7 @@ static err_code filter_float(rendering *r, const arguments *a, value *out) {
     value v = a->values[0];
     double d;
     if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
+    if (v.type == V_STR) ERR_TRY(charge(r, v.size / 2));
     if (value_is_number(v))
         *out = value_float(value_real(v));
     else if ((v.type == V_STR || v.type == V_BIG) && text_to_double(value_span(v), &d))

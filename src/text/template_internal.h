@@ -379,7 +379,9 @@ bool text_to_double(span text, double *out);
 /* template_text.c */
 bool char_is_space(uint32_t c); /* str.isspace of one character */
 span text_strip(span s, bool left, bool right, const span *characters);
-size_t text_length(span s); /* characters */
+size_t text_length(span s);                    /* characters */
+ptrdiff_t text_find_last(span s, span what);   /* byte offset or -1; slow for long texts that nearly match */
+uint64_t text_search_steps(span s, span what); /* what such a search costs at worst */
 bool char_is_letter(uint32_t c);
 bool char_is_numeric(uint32_t c);             /* any of Unicode's numbers */
 size_t text_offset(span s, size_t character); /* byte offset; the end when past it */

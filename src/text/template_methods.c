@@ -34,7 +34,7 @@ static err_code strip(rendering *r, const arguments *a, bool left, bool right, v
     if (given) ERR_TRY(need_text(r, a->values[1], &set));
     if (given) ERR_TRY(charge(r, (uint64_t)set.size * (self(a).size / 64 + 1)));
     *out = value_str(text_strip(self(a), left, right, given ? &set : NULL));
-    return ERR_OK;
+    return charge(r, (self(a).size - out->size) / 2);
 }
 
 static err_code str_strip(rendering *r, const arguments *a, value *out) { return strip(r, a, true, true, out); }
@@ -65,6 +65,7 @@ static bool has_affix(span s, span affix, bool at_end) {
 /* The part of s between the optional character positions start and stop. */
 static err_code narrow(rendering *r, const arguments *a, span *s) {
     if (!value_given(a->values[2]) && !value_given(a->values[3])) return ERR_OK;
+    ERR_TRY(charge(r, s->size / 16));
     int64_t count = (int64_t)text_length(*s), start, stop;
     ERR_TRY(optional_integer(r, a->values[2], 0, &start));
     ERR_TRY(optional_integer(r, a->values[3], count, &stop));
@@ -84,12 +85,13 @@ static err_code affix(rendering *r, const arguments *a, bool at_end, value *out)
     if (!value_is_kind(a->values[1], SEQ_TUPLE)) {
         ERR_TRY(need_text(r, a->values[1], &one));
         *out = value_bool(has_affix(s, one, at_end));
-        return ERR_OK;
+        return charge(r, one.size / 64);
     }
     const sequence *q = a->values[1].seq;
     for (uint32_t i = 0; i < q->count && !out->truth; i++) {
         ERR_TRY(need_text(r, q->items[i], &one));
         out->truth = has_affix(s, one, at_end);
+        ERR_TRY(charge(r, 1 + one.size / 64));
     }
     return ERR_OK;
 }
@@ -100,6 +102,7 @@ static err_code str_endswith(rendering *r, const arguments *a, value *out) { ret
 static err_code str_removeprefix(rendering *r, const arguments *a, value *out) {
     span s = self(a), one;
     ERR_TRY(need_text(r, a->values[1], &one));
+    ERR_TRY(charge(r, one.size / 64));
     *out = value_str(has_affix(s, one, false) ? span_make(s.data + one.size, s.size - one.size) : s);
     return ERR_OK;
 }
@@ -107,6 +110,7 @@ static err_code str_removeprefix(rendering *r, const arguments *a, value *out) {
 static err_code str_removesuffix(rendering *r, const arguments *a, value *out) {
     span s = self(a), one;
     ERR_TRY(need_text(r, a->values[1], &one));
+    ERR_TRY(charge(r, one.size / 64));
     *out = value_str(has_affix(s, one, true) ? span_make(s.data, s.size - one.size) : s);
     return ERR_OK;
 }
@@ -129,21 +133,14 @@ CASE_METHOD(lower, CASE_LOWER)
 CASE_METHOD(title, CASE_WORDS)
 CASE_METHOD(capitalize, CASE_CAPITALIZE)
 
-static ptrdiff_t find_from_right(span s, span what) {
-    for (size_t i = s.size + 1; i-- > 0;)
-        if (s.size - i >= what.size && (!what.size || memcmp(s.data + i, what.data, what.size) == 0))
-            return (ptrdiff_t)i;
-    return -1;
-}
-
 /* Character position of the argument, or -1. */
 static err_code find(rendering *r, const arguments *a, bool from_right, int64_t *out) {
     span s = self(a), what;
     ERR_TRY(need_text(r, a->values[1], &what));
     if (value_given(a->values[2]) || value_given(a->values[3]))
         return template_fail(r, ERR_UNSUPPORTED, "find with positions is not supported");
-    ERR_TRY(charge(r, s.size / 16));
-    ptrdiff_t at = from_right ? find_from_right(s, what) : span_find(s, what);
+    ERR_TRY(charge(r, text_search_steps(s, what)));
+    ptrdiff_t at = from_right ? text_find_last(s, what) : span_find(s, what);
     *out = at < 0 ? -1 : (int64_t)text_length(span_make(s.data, (size_t)at));
     return ERR_OK;
 }
@@ -184,8 +181,8 @@ static err_code partition(rendering *r, const arguments *a, bool from_right, val
     span s = self(a), separator;
     ERR_TRY(need_text(r, a->values[1], &separator));
     if (!separator.size) return template_fail(r, ERR_UNSUPPORTED, "empty separator");
-    ERR_TRY(charge(r, s.size / 16));
-    ptrdiff_t at = from_right ? find_from_right(s, separator) : span_find(s, separator);
+    ERR_TRY(charge(r, text_search_steps(s, separator)));
+    ptrdiff_t at = from_right ? text_find_last(s, separator) : span_find(s, separator);
     sequence *q;
     ERR_TRY(seq_create(r, SEQ_TUPLE, 3, &q));
     value empty = value_text("");
@@ -249,6 +246,7 @@ static err_code str_islower(rendering *r, const arguments *a, value *out) {
 static err_code pad(rendering *r, const arguments *a, int where, value *out) {
     int64_t width;
     span fill = span_make(" ", 1), s = self(a);
+    ERR_TRY(charge(r, s.size / 16));
     ERR_TRY(optional_integer(r, a->values[1], 0, &width));
     if (value_given(a->values[2])) ERR_TRY(need_text(r, a->values[2], &fill));
     if (text_length(fill) != 1) return template_fail(r, ERR_UNSUPPORTED, "the fill must be one character");
@@ -270,6 +268,7 @@ static err_code str_ljust(rendering *r, const arguments *a, value *out) { return
 static err_code str_zfill(rendering *r, const arguments *a, value *out) {
     int64_t width;
     span s = self(a);
+    ERR_TRY(charge(r, s.size / 16));
     ERR_TRY(optional_integer(r, a->values[1], 0, &width));
     size_t sign = s.size && (s.data[0] == '-' || s.data[0] == '+');
     value parts[3] = {value_str(span_make(s.data, sign)), value_text(""),

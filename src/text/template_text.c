@@ -14,6 +14,10 @@ bool char_is_space(uint32_t c) {
 
 /* One character at s.data[at]; invalid bytes count as characters of their own. */
 static size_t char_at(span s, size_t at, uint32_t *c) {
+    if (!(s.data[at] & 0x80)) {
+        *c = (uint8_t)s.data[at];
+        return 1;
+    }
     int n = utf8_decode(s.data + at, s.size - at, c);
     if (n > 0) return (size_t)n;
     *c = (uint8_t)s.data[at];
@@ -157,15 +161,18 @@ static err_code pieces_to_list(rendering *r, const pieces *p, bool reversed, val
     return ERR_OK;
 }
 
-static ptrdiff_t find_last(span s, span what) {
+ptrdiff_t text_find_last(span s, span what) {
     for (size_t i = s.size + 1; i-- > 0;)
-        if (s.size - i >= what.size && memcmp(s.data + i, what.data, what.size) == 0) return (ptrdiff_t)i;
+        if (s.size - i >= what.size && (!what.size || memcmp(s.data + i, what.data, what.size) == 0))
+            return (ptrdiff_t)i;
     return -1;
 }
 
+uint64_t text_search_steps(span s, span what) { return (s.size / 16 + 1) * (what.size / 64 + 1); }
+
 static err_code split_at(rendering *r, span s, span separator, int64_t count_max, bool from_right, pieces *p) {
     for (int64_t n = 0; count_max < 0 || n < count_max; n++) {
-        ptrdiff_t hit = from_right ? find_last(s, separator) : span_find(s, separator);
+        ptrdiff_t hit = from_right ? text_find_last(s, separator) : span_find(s, separator);
         if (hit < 0) break;
         size_t at = (size_t)hit, after = at + separator.size;
         if (from_right) {
@@ -198,7 +205,7 @@ static err_code split_spaces(rendering *r, span s, int64_t count_max, bool from_
 
 err_code text_split(rendering *r, span s, const span *separator, int64_t count_max, bool from_right, value *out) {
     pieces p = {0};
-    ERR_TRY(charge(r, s.size / 16));
+    ERR_TRY(charge(r, separator ? text_search_steps(s, *separator) : s.size / 16));
     if (separator && !separator->size) return template_fail(r, ERR_UNSUPPORTED, "empty separator");
     ERR_TRY(separator ? split_at(r, s, *separator, count_max, from_right, &p)
                       : split_spaces(r, s, count_max, from_right, &p));

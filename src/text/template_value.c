@@ -42,16 +42,24 @@ void seq_load(rendering *r, sequence *q) {
     q->source = NULL;
 }
 
-static uint32_t hash_text(span s) { /* FNV-1a */
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < s.size; i++) h = (h ^ (uint8_t)s.data[i]) * 16777619u;
-    return h;
+/* Eight bytes at a time by xor and multiplication. The dict's address is the seed, so that a request cannot be written
+ * whose keys all collide. */
+static uint32_t hash_text(const dict *d, span s) {
+    const uint64_t factor = 0x9e3779b97f4a7c15u;
+    uint64_t h = (uint64_t)(uintptr_t)d * factor + s.size;
+    for (size_t i = 0; i < s.size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, s.data + i, s.size - i < 8 ? s.size - i : 8);
+        h = (h ^ word) * factor;
+        h ^= h >> 32;
+    }
+    return (uint32_t)h;
 }
 
 enum { DICT_LINEAR_MAX = 16 };
 
 static void index_add(dict *d, uint32_t at) {
-    uint32_t i = hash_text(value_span(d->entries[at].key)) & d->index_mask;
+    uint32_t i = hash_text(d, value_span(d->entries[at].key)) & d->index_mask;
     while (d->index[i]) i = (i + 1) & d->index_mask;
     d->index[i] = at + 1;
 }
@@ -79,7 +87,7 @@ err_code dict_create(rendering *r, uint32_t capacity, dict **out) {
 
 static value *find_text(dict *d, span key) {
     if (d->index) {
-        for (uint32_t i = hash_text(key) & d->index_mask; d->index[i]; i = (i + 1) & d->index_mask) {
+        for (uint32_t i = hash_text(d, key) & d->index_mask; d->index[i]; i = (i + 1) & d->index_mask) {
             dict_entry *e = &d->entries[d->index[i] - 1];
             if (span_equal(value_span(e->key), key)) return &e->value;
         }
@@ -132,6 +140,7 @@ err_code dict_find(rendering *r, dict *d, value key, value **out) {
     dict_load(r, d);
     *out = NULL;
     if (key.type == V_STR) {
+        ERR_TRY(charge(r, key.size / 16));
         *out = find_text(d, value_span(key));
         return ERR_OK;
     }
@@ -702,10 +711,12 @@ err_code value_write(rendering *r, buffer *b, value v, bool repr) {
             buffer_append(b, v.text, v.size);
             return ERR_OK;
         case V_STR:
+            if (repr && v.flag == STR_SAFE) buffer_text(b, "Markup(");
             if (repr)
                 write_quoted(b, value_span(v));
             else
                 buffer_append(b, v.text, v.size);
+            if (repr && v.flag == STR_SAFE) buffer_char(b, ')');
             return ERR_OK;
         case V_SEQ:
         case V_DICT:

@@ -292,6 +292,21 @@ static void test_refusals(void **state) {
     chat_format_close(f);
 }
 
+static void test_many_keywords(void **state) {
+    (void)state;
+    chat_format *f = open_dir(make_dir("turns", "", turns_template), true);
+    buffer b = {0};
+    chat_prompt p;
+    error err = {0};
+    buffer_char(&b, '{');
+    for (int i = 0; i < 65; i++) buffer_printf(&b, "%s\"k%d\": 1", i ? ", " : "", i);
+    buffer_char(&b, '}');
+    assert_int_equal(prompt(f, "[{\"role\": \"user\", \"content\": \"x\"}]", NULL, b.data, &p, &err), ERR_INVALID);
+    assert_string_equal(err.message, "chat_template_kwargs: 65 members, more than 64");
+    buffer_deinit(&b);
+    chat_format_close(f);
+}
+
 /* ---- memos */
 
 static void cold_ids(chat_format *f, const char *text, size_t size, token_list *out) {
@@ -421,8 +436,8 @@ int main(void) {
         cmocka_unit_test(test_template_places), cmocka_unit_test(test_arguments_parsed),
         cmocka_unit_test(test_prompt),          cmocka_unit_test(test_many_message_ends),
         cmocka_unit_test(test_continued),       cmocka_unit_test(test_keywords),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_interleaved),
-        cmocka_unit_test(test_recorded_turns),
+        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_many_keywords),
+        cmocka_unit_test(test_interleaved),     cmocka_unit_test(test_recorded_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
