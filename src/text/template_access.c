@@ -1,4 +1,4 @@
-/* obj.name and obj[key]: attributes, members, methods and the loop variable.
+/* obj.name, obj[key] and obj[a:b:c]: attributes, members, methods and the loop variable.
  *
  * As in Jinja's sandbox: a dot looks for an attribute (a method) first and for a member then, brackets the other way
  * round; what is not there is undefined, which only fails when it is used. Names with two leading underscores and methods
@@ -130,5 +130,65 @@ err_code template_getitem(rendering *r, value object, value key, value *out) {
     }
     if (key.type == V_STR) return template_getattr(r, object, value_span(key), out);
     *out = value_undefined(UNDEFINED_OTHER, span_text("the object has no such item"));
+    return ERR_OK;
+}
+
+/* ---- slices */
+
+static err_code slice_bound(rendering *r, value v, int64_t none, int64_t count, bool backwards, int64_t *out) {
+    *out = none;
+    if (v.type == V_NONE) return ERR_OK;
+    if (!value_integer(v, out))
+        return template_fail(r, ERR_UNSUPPORTED, "slice indices must be integers or None, not %s", value_type_name(v));
+    if (*out < 0)
+        *out = *out < -count ? (backwards ? -1 : 0) : *out + count;
+    else if (*out >= count)
+        *out = backwards ? count - 1 : count;
+    return ERR_OK;
+}
+
+static err_code slice_text(rendering *r, span s, int64_t start, int64_t step, int64_t count, value *out) {
+    if (step == 1 || count == 0) {
+        size_t from = text_offset(s, (size_t)start);
+        *out = value_str(
+            span_make(s.data + from, count ? text_offset(span_make(s.data + from, s.size - from), (size_t)count) : 0));
+        return ERR_OK;
+    }
+    sequence *all;
+    ERR_TRY(value_items(r, value_str(s), &all));
+    sequence *q;
+    ERR_TRY(seq_create(r, SEQ_LIST, (uint64_t)count, &q));
+    for (int64_t i = 0; i < count; i++) q->items[i] = all->items[start + i * step];
+    return text_join(r, span_make("", 0), q, true, out);
+}
+
+err_code template_slice(rendering *r, value object, const value bounds[3], value *out) {
+    bool sliceable = object.type == V_STR || (object.type == V_SEQ && object.seq->kind <= SEQ_TUPLE);
+    if (object.type == V_UNDEFINED) return value_undefined_error(r, object);
+    if (value_is_kind(object, SEQ_RANGE))
+        return template_fail(r, ERR_UNSUPPORTED, "slicing a range (use |list before)");
+    if (object.type == V_DICT) return template_fail(r, ERR_UNSUPPORTED, "unhashable type: 'slice'");
+    if (!sliceable)
+        return template_fail(r, ERR_UNSUPPORTED, "'%s' object is not subscriptable", value_type_name(object));
+    uint64_t length;
+    ERR_TRY(value_length(r, object, &length));
+    int64_t size = (int64_t)length, step = 1, start, stop;
+    if (bounds[2].type != V_NONE && !value_integer(bounds[2], &step))
+        return template_fail(r, ERR_UNSUPPORTED, "slice indices must be integers or None, not %s",
+                             value_type_name(bounds[2]));
+    if (step == 0) return template_fail(r, ERR_UNSUPPORTED, "slice step cannot be zero");
+    if (step > size) step = size + 1; /* no difference, but no overflow either */
+    if (step < -size) step = -size - 1;
+    bool backwards = step < 0;
+    ERR_TRY(slice_bound(r, bounds[0], backwards ? size - 1 : 0, size, backwards, &start));
+    ERR_TRY(slice_bound(r, bounds[1], backwards ? -1 : size, size, backwards, &stop));
+    int64_t count = backwards ? (start > stop ? (start - stop - 1) / -step + 1 : 0)
+                              : (stop > start ? (stop - start - 1) / step + 1 : 0);
+    if (object.type == V_STR) return slice_text(r, value_span(object), start, step, count, out);
+    sequence *q;
+    seq_load(r, object.seq);
+    ERR_TRY(seq_create(r, object.seq->kind, (uint64_t)count, &q));
+    for (int64_t i = 0; i < count; i++) q->items[i] = object.seq->items[start + i * step];
+    *out = value_seq(q);
     return ERR_OK;
 }

@@ -336,13 +336,17 @@ static inline void template_leave(rendering *r) { r->nesting--; }
 /* template_eval.c */
 err_code template_call(rendering *r, value callee, const arguments *args, value *out);
 err_code template_call_builtin(rendering *r, const builtin *b, const char *what, const arguments *args, value *out);
+/* What has passed the loop's filter: makes items[0, count) there if they exist. */
+err_code loop_fill(rendering *r, loop *l, uint64_t count);
+
+/* template_access.c, template_operators.c */
 /* obj.name with Python's order (attribute, then member) or obj[key] (member, then attribute). */
 err_code template_getattr(rendering *r, value object, span name, value *out);
 err_code template_getitem(rendering *r, value object, value key, value *out);
+/* object[start:stop:step]; V_NONE = not given. */
+err_code template_slice(rendering *r, value object, const value bounds[3], value *out);
 err_code template_binary(rendering *r, operator_kind op, value a, value b, value *out);
 err_code template_compare(rendering *r, operator_kind op, value a, value b, bool *out);
-/* What has passed the loop's filter: makes items[0, count) there if they exist. */
-err_code loop_fill(rendering *r, loop *l, uint64_t count);
 
 /* template_value.c */
 value value_from_json(rendering *r, const json *j);

@@ -104,9 +104,9 @@ static void append_char(buffer *b, uint32_t c) {
     buffer_append(b, text, (size_t)utf8_encode(c, text));
 }
 
-static void append_upper(buffer *b, uint32_t c) {
+static void append_upper(buffer *b, uint32_t c, bool whole) {
     if (c == 0xdf)
-        buffer_text(b, "SS");
+        buffer_text(b, whole ? "SS" : "Ss");
     else
         append_char(b, (uint32_t)utf8proc_toupper((utf8proc_int32_t)c));
 }
@@ -125,7 +125,7 @@ err_code text_change_case(rendering *r, span s, text_case how, value *out) {
         i += char_at(s, i, &c);
         if (how == CASE_UPPER || (how == CASE_TITLE && begins_word(before)) ||
             (how == CASE_WORDS && !char_is_letter(before)) || (how == CASE_CAPITALIZE && first))
-            append_upper(&b, c);
+            append_upper(&b, c, how == CASE_UPPER || how == CASE_TITLE);
         else
             append_char(&b, (uint32_t)utf8proc_tolower((utf8proc_int32_t)c));
     }
