@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import traceback
+import unittest
 import urllib.error
 import urllib.request
 
@@ -130,3 +131,14 @@ def run(tests):
         print("%s %s%s" % (outcome, test.__name__, why), flush=True)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     sys.exit(1 if counts["failed"] else 0)
+
+
+def run_cases(*classes):
+    """The same closing line for unittest.TestCase classes."""
+    load = unittest.defaultTestLoader.loadTestsFromTestCase
+    result = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(load(c) for c in classes))
+    for test, reason in result.skipped:
+        print("skip: %s: %s" % (test.id(), reason))
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print("%d passed, %d failed, %d skipped" % (result.testsRun - failed - skipped, failed, skipped))
+    sys.exit(1 if failed else 0)

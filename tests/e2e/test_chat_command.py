@@ -9,6 +9,8 @@ import tempfile
 import time
 import unittest
 
+import hearth_server as hs
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEARTH = os.path.join(ROOT, os.environ.get("HEARTH", "build/hearth"))
 AGENT = os.path.join(os.path.dirname(HEARTH), "examples/agent")
@@ -125,4 +127,4 @@ class Chat(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    hs.run_cases(Chat)

@@ -5,17 +5,16 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-HEARTH = os.path.join(ROOT, os.environ.get("HEARTH", "build/hearth"))
+import hearth_server as hs
+
 COMMANDS = ("serve", "chat", "bench", "inspect", "synth", "dump")
 
 
 def run(*arguments, **options):
-    return subprocess.run([HEARTH, *arguments], capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run([hs.HEARTH, *arguments], capture_output=True, text=True, timeout=60, **options)
 
 
 class CommandLine(unittest.TestCase):
@@ -109,7 +108,7 @@ class CommandLine(unittest.TestCase):
 
     def test_install_and_build_the_example_against_it(self):
         prefix = os.path.join(self.dir, "usr")
-        made = subprocess.run(["make", "install", "PREFIX=" + prefix], cwd=ROOT, capture_output=True, text=True)
+        made = subprocess.run(["make", "install", "PREFIX=" + prefix], cwd=hs.ROOT, capture_output=True, text=True)
         self.assertEqual(made.returncode, 0, made.stderr)
         for file in ("bin/hearth", "lib/libhearth.a", "include/hearth.h", "lib/pkgconfig/hearth.pc"):
             self.assertTrue(os.path.exists(os.path.join(prefix, file)), file)
@@ -117,13 +116,10 @@ class CommandLine(unittest.TestCase):
                                env=dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, "lib/pkgconfig")))
         self.assertEqual(flags.returncode, 0, flags.stderr)
         agent = os.path.join(self.dir, "agent")
-        built = subprocess.run(["cc", "-o", agent, os.path.join(ROOT, "examples/agent.c"), *flags.stdout.split()],
+        built = subprocess.run(["cc", "-o", agent, os.path.join(hs.ROOT, "examples/agent.c"), *flags.stdout.split()],
                                capture_output=True, text=True)
         self.assertEqual(built.returncode, 0, built.stderr)
 
 
 if __name__ == "__main__":
-    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromTestCase(CommandLine))
-    bad = len(result.failures) + len(result.errors)
-    print("%d passed, %d failed, %d skipped" % (result.testsRun - bad - len(result.skipped), bad, len(result.skipped)))
-    sys.exit(bad > 0)
+    hs.run_cases(CommandLine)
