@@ -70,6 +70,20 @@ static int path_slots(const segment *seg, int i, int *slots) {
     return count;
 }
 
+/* Widened keys or values, and what to fetch meanwhile: rows of stored elements, one for each of ours. A page comes from
+ * memory while the page before it is computed on. */
+typedef struct kv_block {
+    const float *rows;
+    size_t stride; /* floats */
+    int count;
+    const char *next;
+    size_t next_stride, next_bytes; /* bytes from row to row, and of a row */
+} kv_block;
+
+SIMD void prefetch(const char *data, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(data + i, 0, 2);
+}
+
 /* ---- scores */
 
 /* heads query rows (stride head_dim) with KEYS_TILE keys; sums[head][8][16], from key `at` of the 8 on. */
@@ -95,23 +109,22 @@ SIMD void score_tile(const float *q, int dim, const float *keys, size_t key_stri
     }
 }
 
-/* heads query rows with count keys. Keys are read up to a multiple of 8: what lies past count is computed, not stored. */
-SIMD void score_heads(const float *q, int dim, const float *keys, size_t key_stride, int count, const int heads,
-                      float *scores, int score_stride) {
+/* heads query rows with a block of keys. Keys are read up to a multiple of 8: what lies past count is computed, not stored. */
+SIMD void score_heads(const float *q, int dim, const kv_block *b, const int heads, float *scores, int score_stride) {
     const __m256 scale = _mm256_set1_ps(1.0f / sqrtf((float)dim));
     _Alignas(64) float sums[HEADS_TILE * 8 * 16];
-    for (int key = 0; key < count; key += 8) {
-        const float *at = keys + (size_t)key * key_stride;
-        score_tile(q, dim, at, key_stride, heads, sums);
-        score_tile(q, dim, at + KEYS_TILE * key_stride, key_stride, heads, sums + KEYS_TILE * 16);
+    for (int key = 0; key < b->count; key += 8) {
+        const float *at = b->rows + (size_t)key * b->stride;
+        prefetch(b->next + (size_t)key * b->next_stride, 8 * b->next_bytes);
+        score_tile(q, dim, at, b->stride, heads, sums);
+        score_tile(q, dim, at + KEYS_TILE * b->stride, b->stride, heads, sums + KEYS_TILE * 16);
         for (int h = 0; h < heads; h++)
-            store8(scores + h * score_stride + key, _mm256_mul_ps(sum16x8(sums + h * 128), scale), count - key);
+            store8(scores + h * score_stride + key, _mm256_mul_ps(sum16x8(sums + h * 128), scale), b->count - key);
     }
 }
 
-/* All query heads of a row's group with count widened keys, to scores from key number `first` on. */
-static void score_row(const attention_job *job, const attention_unit *u, int i, const float *keys, size_t key_stride,
-                      int first, int count) {
+/* All query heads of a row's group with a block of keys; scores from key number `first` on. */
+static void score_row(const attention_job *job, const attention_unit *u, int i, const kv_block *b, int first) {
     const int dim = job->shape->head_dim;
     const float *q =
         job->q +
@@ -121,22 +134,22 @@ static void score_row(const attention_job *job, const attention_unit *u, int i, 
          h += HEADS_TILE, q += HEADS_TILE * dim, scores += HEADS_TILE * (size_t)u->score_stride) {
         switch (int_min(job->group - h, HEADS_TILE)) {
             case 1:
-                score_heads(q, dim, keys, key_stride, count, 1, scores, u->score_stride);
+                score_heads(q, dim, b, 1, scores, u->score_stride);
                 break;
             case 2:
-                score_heads(q, dim, keys, key_stride, count, 2, scores, u->score_stride);
+                score_heads(q, dim, b, 2, scores, u->score_stride);
                 break;
             case 3:
-                score_heads(q, dim, keys, key_stride, count, 3, scores, u->score_stride);
+                score_heads(q, dim, b, 3, scores, u->score_stride);
                 break;
             case 4:
-                score_heads(q, dim, keys, key_stride, count, int_min(HEADS_TILE, 4), scores, u->score_stride);
+                score_heads(q, dim, b, int_min(HEADS_TILE, 4), scores, u->score_stride);
                 break;
             case 5:
-                score_heads(q, dim, keys, key_stride, count, int_min(HEADS_TILE, 5), scores, u->score_stride);
+                score_heads(q, dim, b, int_min(HEADS_TILE, 5), scores, u->score_stride);
                 break;
             default:
-                score_heads(q, dim, keys, key_stride, count, HEADS_TILE, scores, u->score_stride);
+                score_heads(q, dim, b, HEADS_TILE, scores, u->score_stride);
                 break;
         }
     }
@@ -146,9 +159,11 @@ static void score_pages(const attention_job *job, const attention_unit *u, int f
     const int dim = job->shape->head_dim, keys = paged_keys(u->seg, u->first + u->rows - 1);
     const int end = int_min(keys, (first_page + CHUNK_PAGES) * KV_PAGE);
     const bool direct = job->kv->type == DTYPE_F32 && dim == job->width;
+    const size_t row_bytes = (size_t)dim * (job->kv->type == DTYPE_F32 ? 4 : 2);
     float *wide = thread_scratch(SCRATCH_TASK, KV_PAGE * (size_t)job->width * sizeof *wide);
     for (int slot = first_page * KV_PAGE; slot < end; slot += KV_PAGE) {
         const char *page = kv_row(job, job->kv->k, u, slot);
+        const char *next = slot + KV_PAGE < keys ? kv_row(job, job->kv->k, u, slot + KV_PAGE) : page;
         const int count = int_min(end - slot, KV_PAGE);
         const float *from = direct ? (const float *)(const void *)page : wide;
         if (!direct) {
@@ -157,7 +172,8 @@ static void score_pages(const attention_job *job, const attention_unit *u, int f
         }
         for (int i = u->first; i < u->first + u->rows; i++) {
             const int valid = int_min(paged_keys(u->seg, i) - slot, count);
-            if (valid > 0) score_row(job, u, i, from, (size_t)job->width, slot, valid);
+            kv_block b = {from, (size_t)job->width, valid, next, row_bytes, i == u->first ? row_bytes : 0};
+            if (valid > 0) score_row(job, u, i, &b, slot);
         }
     }
 }
@@ -177,7 +193,7 @@ static void score_paths(const attention_job *job, const attention_unit *u) {
         for (int j = 0; j < count; j++)
             widen_row(job->kv->type, wide + j * job->width, kv_row(job, job->kv->k, u, slots[j]), 0,
                       job->shape->head_dim, job->width);
-        score_row(job, u, i, wide, (size_t)job->width, u->seg->seq->length, count);
+        score_row(job, u, i, &(kv_block){wide, (size_t)job->width, count, NULL, 0, 0}, u->seg->seq->length);
     }
 }
 
@@ -230,16 +246,18 @@ static void softmax_task(void *context, int index) {
 
 /* ---- values */
 
-/* acc[head][VALUE_COLUMNS] += sum over count keys of weight[head][key] * values[key], for VALUE_VECTORS registers. */
-SIMD void value_tile(float *acc, const float *weights, int weight_stride, const float *values, size_t value_stride,
-                     int count, const int heads) {
+/* acc[head][VALUE_COLUMNS] += sum over keys of weight[head][key] * values[key], for VALUE_VECTORS registers of columns. */
+SIMD void value_tile(float *acc, const float *weights, int weight_stride, const kv_block *b, int column,
+                     const int heads) {
+    const float *values = b->rows + column;
     vf a[VALUE_HEADS_TILE * VALUE_VECTORS], v[VALUE_VECTORS];
     UNROLL for (int h = 0; h < heads; h++) {
         UNROLL for (int c = 0; c < VALUE_VECTORS; c++) a[h * VALUE_VECTORS + c] =
             v_load(acc + h * VALUE_COLUMNS + c * VL);
     }
-    for (int key = 0; key < count; key++) {
-        UNROLL for (int c = 0; c < VALUE_VECTORS; c++) v[c] = v_load(values + (size_t)key * value_stride + c * VL);
+    for (int key = 0; key < b->count; key++) {
+        prefetch(b->next + (size_t)key * b->next_stride, b->next_bytes);
+        UNROLL for (int c = 0; c < VALUE_VECTORS; c++) v[c] = v_load(values + (size_t)key * b->stride + c * VL);
         UNROLL for (int h = 0; h < heads; h++) {
             const vf weight = v_set(weights[(size_t)h * (size_t)weight_stride + (size_t)key]);
             UNROLL for (int c = 0; c < VALUE_VECTORS; c++) a[h * VALUE_VECTORS + c] =
@@ -252,9 +270,9 @@ SIMD void value_tile(float *acc, const float *weights, int weight_stride, const 
     }
 }
 
-/* All query heads of a row: acc [group][VALUE_COLUMNS], weights from the first of count keys on. */
+/* All query heads of a row: acc [group][VALUE_COLUMNS], weights from the block's first key on. */
 static void value_row(const attention_job *job, const attention_unit *u, float *acc, const float *weights,
-                      const float *values, size_t value_stride, int count) {
+                      const kv_block *b) {
     const int stride = u->score_stride;
     for (int h = 0; h < job->group; h += VALUE_HEADS_TILE) {
         for (int c = 0; c < VALUE_COLUMNS; c += VALUE_VECTORS * VL) {
@@ -262,92 +280,118 @@ static void value_row(const attention_job *job, const attention_unit *u, float *
             const float *from = weights + (size_t)h * (size_t)stride;
             switch (int_min(job->group - h, VALUE_HEADS_TILE)) {
                 case 1:
-                    value_tile(to, from, stride, values + c, value_stride, count, 1);
+                    value_tile(to, from, stride, b, c, 1);
                     break;
                 case 2:
-                    value_tile(to, from, stride, values + c, value_stride, count, 2);
+                    value_tile(to, from, stride, b, c, 2);
                     break;
                 case 3:
-                    value_tile(to, from, stride, values + c, value_stride, count, 3);
+                    value_tile(to, from, stride, b, c, 3);
                     break;
                 case 4:
-                    value_tile(to, from, stride, values + c, value_stride, count, 4);
+                    value_tile(to, from, stride, b, c, 4);
                     break;
                 case 5:
-                    value_tile(to, from, stride, values + c, value_stride, count, 5);
+                    value_tile(to, from, stride, b, c, 5);
                     break;
                 default:
-                    value_tile(to, from, stride, values + c, value_stride, count, 6);
+                    value_tile(to, from, stride, b, c, 6);
                     break;
             }
         }
     }
 }
 
-/* Divides by the sum of the weights, applies the gate, writes n columns of the row's heads. */
-static void value_finish(const attention_job *job, const attention_unit *u, int i, const float *acc, int column,
-                         int n) {
-    const attention_shape *s = job->shape;
-    for (int h = 0; h < job->group; h++, acc += VALUE_COLUMNS) {
-        const size_t head = (size_t)(u->seg->row + i) * (size_t)s->heads + (size_t)(u->kv_head * job->group + h);
-        const size_t at = head * (size_t)s->head_dim + (size_t)column;
-        const vf sum = v_set(u->sums[(i - u->first) * job->group + h]);
-        for (int c = 0; c < n; c += VL) {
-            const vf gate = v_sigmoid(v_load_n(job->gate + at + c, n - c));
-            v_store_n(job->out + at + c, v_mul(v_div(v_load(acc + c), sum), gate), n - c);
+/* One value task: columns column .. column+n of a unit. */
+typedef struct value_part {
+    const attention_job *job;
+    const attention_unit *u;
+    int column, n;
+    float *acc;  /* [rows, group, VALUE_COLUMNS] */
+    float *wide; /* [KV_PAGE or the longest path, VALUE_COLUMNS] */
+    int *slots;  /* [rows of the segment] */
+} value_part;
+
+static value_part value_part_of(const attention_job *job, int index) {
+    value_part t = {.job = job, .u = &job->units[index / job->column_blocks]};
+    t.column = index % job->column_blocks * VALUE_COLUMNS;
+    t.n = int_min(job->shape->head_dim - t.column, VALUE_COLUMNS);
+    const size_t acc = (size_t)(UNIT_ROWS * job->group) * VALUE_COLUMNS;
+    const size_t path = ((size_t)t.u->seg->count + 15) & ~(size_t)15, rows = path > KV_PAGE ? path : KV_PAGE;
+    t.acc = thread_scratch(SCRATCH_TASK, (acc + rows * VALUE_COLUMNS + path) * sizeof *t.acc);
+    t.wide = t.acc + acc;
+    t.slots = (int *)(t.wide + rows * VALUE_COLUMNS);
+    memset(t.acc, 0, acc * sizeof *t.acc);
+    return t;
+}
+
+/* Row r of the unit with a block whose first key is number `first`. */
+static void value_part_row(const value_part *t, int r, const kv_block *b, int first) {
+    const size_t head = (size_t)(r * t->job->group);
+    value_row(t->job, t->u, t->acc + head * VALUE_COLUMNS, t->u->scores + head * (size_t)t->u->score_stride + first, b);
+}
+
+static void value_pages(const value_part *t) {
+    const attention_unit *u = t->u;
+    const kv_pool *kv = t->job->kv;
+    const int dim = kv->head_dim, keys = paged_keys(u->seg, u->first + u->rows - 1);
+    const size_t size = kv->type == DTYPE_F32 ? 4 : 2;
+    const bool direct = kv->type == DTYPE_F32 && t->n == VALUE_COLUMNS;
+    for (int slot = 0; slot < keys; slot += KV_PAGE) {
+        const char *page = kv_row(t->job, kv->v, u, slot);
+        const char *next = slot + KV_PAGE < keys ? kv_row(t->job, kv->v, u, slot + KV_PAGE) : page;
+        const int count = int_min(keys - slot, KV_PAGE);
+        for (int key = 0; key < count && !direct; key++)
+            widen_row(kv->type, t->wide + key * VALUE_COLUMNS, page, (size_t)(key * dim + t->column), t->n,
+                      VALUE_COLUMNS);
+        kv_block b = {.rows = t->wide,
+                      .stride = VALUE_COLUMNS,
+                      .next = next + (size_t)t->column * size,
+                      .next_stride = (size_t)dim * size,
+                      .next_bytes = (size_t)t->n * size};
+        if (direct) b.rows = (const float *)(const void *)page + t->column, b.stride = (size_t)dim;
+        for (int r = 0; r < u->rows; r++) {
+            b.count = int_min(paged_keys(u->seg, u->first + r) - slot, count);
+            if (b.count <= 0) continue;
+            value_part_row(t, r, &b, slot);
+            b.next_bytes = 0;
         }
     }
 }
 
-typedef struct value_scratch {
-    float *acc;  /* [UNIT_ROWS, group, VALUE_COLUMNS] */
-    float *wide; /* [KV_PAGE or the longest path, VALUE_COLUMNS] */
-    int *slots;  /* [segment rows] */
-} value_scratch;
+static void value_paths(const value_part *t) {
+    const attention_unit *u = t->u;
+    const kv_pool *kv = t->job->kv;
+    for (int r = 0; r < u->rows; r++) {
+        const kv_block b = {
+            .rows = t->wide, .stride = VALUE_COLUMNS, .count = path_slots(u->seg, u->first + r, t->slots)};
+        for (int j = 0; j < b.count; j++)
+            widen_row(kv->type, t->wide + j * VALUE_COLUMNS, kv_row(t->job, kv->v, u, t->slots[j]), (size_t)t->column,
+                      t->n, VALUE_COLUMNS);
+        value_part_row(t, r, &b, u->seg->seq->length);
+    }
+}
 
-static value_scratch value_scratch_get(const attention_job *job, const attention_unit *u) {
-    const size_t acc = (size_t)(UNIT_ROWS * job->group) * VALUE_COLUMNS;
-    const size_t path = ((size_t)u->seg->count + 15) & ~(size_t)15, rows = path > KV_PAGE ? path : KV_PAGE;
-    float *base = thread_scratch(SCRATCH_TASK, (acc + rows * VALUE_COLUMNS + path) * sizeof *base);
-    return (value_scratch){base, base + acc, (int *)(base + acc + rows * VALUE_COLUMNS)};
+/* Divides by the sum of the weights, applies the gate, writes the columns. */
+static void value_finish(const value_part *t) {
+    const attention_shape *s = t->job->shape;
+    for (int h = 0; h < t->u->rows * t->job->group; h++) {
+        const size_t row = (size_t)(t->u->seg->row + t->u->first + h / t->job->group);
+        const size_t head = row * (size_t)s->heads + (size_t)(t->u->kv_head * t->job->group + h % t->job->group);
+        const size_t at = head * (size_t)s->head_dim + (size_t)t->column;
+        const vf sum = v_set(t->u->sums[h]);
+        for (int c = 0; c < t->n; c += VL) {
+            const vf gate = v_sigmoid(v_load_n(t->job->gate + at + c, t->n - c));
+            v_store_n(t->job->out + at + c, v_mul(v_div(v_load(t->acc + h * VALUE_COLUMNS + c), sum), gate), t->n - c);
+        }
+    }
 }
 
 static void value_task(void *context, int index) {
-    const attention_job *job = context;
-    const attention_unit *u = &job->units[index / job->column_blocks];
-    const int column = index % job->column_blocks * VALUE_COLUMNS, dim = job->shape->head_dim;
-    const int n = int_min(dim - column, VALUE_COLUMNS), keys = paged_keys(u->seg, u->first + u->rows - 1);
-    const bool direct = job->kv->type == DTYPE_F32 && n == VALUE_COLUMNS;
-    const value_scratch s = value_scratch_get(job, u);
-    const size_t group = (size_t)job->group, score_row_size = group * (size_t)u->score_stride;
-    memset(s.acc, 0, (size_t)u->rows * group * VALUE_COLUMNS * sizeof *s.acc);
-    for (int slot = 0; slot < keys; slot += KV_PAGE) {
-        const char *page = kv_row(job, job->kv->v, u, slot);
-        const int count = int_min(keys - slot, KV_PAGE);
-        const float *from = direct ? (const float *)(const void *)page + column : s.wide;
-        for (int key = 0; key < count && !direct; key++)
-            widen_row(job->kv->type, s.wide + key * VALUE_COLUMNS, page, (size_t)(key * dim + column), n,
-                      VALUE_COLUMNS);
-        for (int r = 0; r < u->rows; r++) {
-            const int valid = int_min(paged_keys(u->seg, u->first + r) - slot, count);
-            if (valid <= 0) continue;
-            value_row(job, u, s.acc + (size_t)r * group * VALUE_COLUMNS, u->scores + (size_t)r * score_row_size + slot,
-                      from, direct ? (size_t)dim : VALUE_COLUMNS, valid);
-        }
-    }
-    for (int r = 0; r < u->rows; r++) {
-        const int i = u->first + r;
-        float *acc = s.acc + (size_t)r * group * VALUE_COLUMNS;
-        if (u->seg->parents) {
-            const int count = path_slots(u->seg, i, s.slots);
-            for (int j = 0; j < count; j++)
-                widen_row(job->kv->type, s.wide + j * VALUE_COLUMNS, kv_row(job, job->kv->v, u, s.slots[j]),
-                          (size_t)column, n, VALUE_COLUMNS);
-            value_row(job, u, acc, u->scores + (size_t)r * score_row_size + u->seg->seq->length, s.wide, VALUE_COLUMNS,
-                      count);
-        }
-        value_finish(job, u, i, acc, column, n);
-    }
+    const value_part t = value_part_of(context, index);
+    value_pages(&t);
+    if (t.u->seg->parents) value_paths(&t);
+    value_finish(&t);
 }
 
 /* ---- the operator */

@@ -3,16 +3,17 @@
  * Each output is 16 partial sums (lane = k mod 16) that run over all of k in ascending order, so the bits do not depend
  * on how the work is cut. Two ways of cutting, both giving those bits:
  *
- *   few rows of x: bound by reading W. A thread streams 8 rows of W at a time straight from memory, widens each vector
- *     in registers and uses it for up to 4 rows of x.
+ *   few rows of x: bound by reading W. A task streams 8 rows of W at a time straight from memory while the next 8 are
+ *     being fetched, and widens each vector in registers for up to STREAM_X rows of x. From 3 rows of x on k is cut into
+ *     blocks, or else the rows of x would come from the second-level cache for every pair of rows of W.
  *   many rows: bound by arithmetic. A task takes PANEL rows of W and up to ROWS_BLOCK rows of x. It walks over k in
- *     blocks of K_BLOCK: the panel's block is widened once into scratch (18 KB a tile, first-level cache), then every
- *     tile of TILE_W x TILE_X outputs runs over the block with its partial sums in registers. Between blocks the partial
- *     sums wait in scratch: storing and reloading them changes no bit.
+ *     blocks of K_BLOCK: the panel's block is widened once into scratch, then every tile of TILE_W x TILE_X outputs runs
+ *     over the block with its partial sums in registers; the tile's rows of W (18 KB) stay in the first-level cache.
  *
- * With 16 lanes of k per output there is no broadcast: a tile step loads TILE_W + TILE_X vectors for TILE_W * TILE_X
- * FMAs. On 8-lane registers a tile runs twice, for lanes 0-7 and 8-15, to keep the tile large enough. The lanes are added
- * at the very end, 8 outputs at a time.
+ * Between blocks of k the partial sums wait in memory: storing and reloading them changes no bit. With 16 lanes of k per
+ * output there is no broadcast: a tile step loads TILE_W + TILE_X vectors for TILE_W * TILE_X FMAs. On 8-lane registers
+ * a tile runs twice, for lanes 0-7 and 8-15, to keep the tile large enough. The lanes are added at the very end, 8
+ * outputs at a time.
  *
  * A new weight format is one more case in widen and widen_n (common_simd.h). */
 
@@ -23,7 +24,10 @@ enum {
     K_BLOCK = 768,
     PANEL_STRIDE = K_BLOCK + 16, /* not a power of two: the tile's rows would share their cache sets */
     ROWS_BLOCK = 64,
-    STREAM_ROWS_MAX = 8 /* more rows than this: the second way */
+    STREAM_TILE = VL == 16 ? 16 : 8, /* blocks of 16 sums in registers in the first way */
+    STREAM_X = VL == 16 ? 8 : 4,     /* rows of x in such a tile */
+    STREAM_K_BLOCK = 512,            /* the rows of x over a block stay in the first-level cache */
+    STREAM_ROWS_MAX = 24             /* more rows than this: the second way */
 };
 
 typedef struct matmul_job {
@@ -39,23 +43,26 @@ typedef struct matmul_job {
 
 /* ---- few rows */
 
-/* Partial sums of wr rows of W with xr rows of x: acc[j * 128 + i * 16 + lane] for row i of W, row j of x. */
-SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x, size_t cols, const int wr,
-                      const int xr, float *acc) {
-    vf a[8 * 4], xv[4 * PARTS];
-    const size_t ahead = w_stride * 8 <= 65536 ? w_stride * 8 : 1024;
-    UNROLL for (int i = 0; i < wr * xr * PARTS; i++) a[i] = v_zero();
-    size_t k = 0;
-    for (; k + 16 <= cols; k += 16) {
+/* wr rows of W with xr rows of x over count elements; sums acc[j * 128 + i * 16 + lane], for row i of W and j of x,
+ * continue or start at zero. */
+SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x, size_t x_stride, int count,
+                      const int wr, const int xr, bool start, float *acc) {
+    const size_t ahead = w_stride * 8 <= 65536 ? w_stride * 8 : 1024; /* the next group, unless rows are long */
+    vf a[STREAM_TILE * PARTS], xv[STREAM_X * PARTS];
+    UNROLL for (int i = 0; i < wr * xr; i++) {
+        UNROLL for (int p = 0; p < PARTS; p++) a[i * PARTS + p] =
+            start ? v_zero() : v_load(acc + i % xr * 128 + i / xr * 16 + p * VL);
+    }
+    int k = 0;
+    for (; k + 16 <= count; k += 16) {
         UNROLL for (int j = 0; j < xr; j++) {
-            UNROLL for (int p = 0; p < PARTS; p++) xv[j * PARTS + p] =
-                v_load(x + (size_t)j * cols + k + (size_t)(p * VL));
+            UNROLL for (int p = 0; p < PARTS; p++) xv[j * PARTS + p] = v_load(x + (size_t)j * x_stride + k + p * VL);
         }
         UNROLL for (int i = 0; i < wr; i++) {
+            const char *row = w + (size_t)i * w_stride;
+            __builtin_prefetch(row + ahead + (size_t)k * (type == DTYPE_F32 ? 4 : 2), 0, 2);
             UNROLL for (int p = 0; p < PARTS; p++) {
-                vf wv = widen(type, w + (size_t)i * w_stride, k + (size_t)(p * VL));
-                if (p == 0)
-                    __builtin_prefetch(w + (size_t)i * w_stride + k * (type == DTYPE_F32 ? 4 : 2) + ahead, 0, 2);
+                const vf wv = widen(type, row, (size_t)(k + p * VL));
                 UNROLL for (int j = 0; j < xr; j++) {
                     const int at = (i * xr + j) * PARTS + p;
                     a[at] = v_fma(wv, xv[j * PARTS + p], a[at]);
@@ -63,68 +70,81 @@ SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x
             }
         }
     }
-    const int rest = (int)(cols - k);
-    if (rest) {
+    if (k < count) {
         UNROLL for (int i = 0; i < wr; i++) {
             UNROLL for (int p = 0; p < PARTS; p++) {
-                size_t at_k = k + (size_t)(p * VL);
-                vf wv = widen_n(type, w + (size_t)i * w_stride, at_k, rest - p * VL);
+                const int n = count - k - p * VL;
+                const vf wv = widen_n(type, w + (size_t)i * w_stride, (size_t)(k + p * VL), n);
                 UNROLL for (int j = 0; j < xr; j++) {
                     const int at = (i * xr + j) * PARTS + p;
-                    a[at] = v_fma(wv, v_load_n(x + (size_t)j * cols + at_k, rest - p * VL), a[at]);
+                    a[at] = v_fma(wv, v_load_n(x + (size_t)j * x_stride + k + p * VL, n), a[at]);
                 }
             }
         }
     }
-    UNROLL for (int i = 0; i < wr; i++) {
-        UNROLL for (int j = 0; j < xr; j++) {
-            UNROLL for (int p = 0; p < PARTS; p++)
-                v_store(acc + j * 128 + i * 16 + p * VL, a[(i * xr + j) * PARTS + p]);
-        }
+    UNROLL for (int i = 0; i < wr * xr; i++) {
+        UNROLL for (int p = 0; p < PARTS; p++) v_store(acc + i % xr * 128 + i / xr * 16 + p * VL, a[i * PARTS + p]);
     }
 }
 
-/* 8 rows of W (or fewer at the end of the matrix) with xr rows of x, as many rows at a time as registers allow. */
-SIMD void stream_group(dtype type, const matmul_job *job, int row, int first, const int xr) {
-    const int step = VL == 16 ? (xr <= 2 ? 8 : 4) : (xr == 1 ? 4 : xr <= 3 ? 2 : 1);
-    const size_t cols = (size_t)job->w->cols;
-    const char *w = (const char *)job->w->data + (size_t)row * job->row_bytes;
-    const float *x = job->x + (size_t)first * cols;
-    const int valid = job->w->rows - row < 8 ? job->w->rows - row : 8;
-    _Alignas(64) float acc[4 * 128];
+/* Up to 8 rows of W with xr rows of x over a block of k, as many rows of W at a time as registers allow. */
+SIMD void stream_rows(dtype type, const char *w, size_t w_stride, int w_rows, const float *x, size_t x_stride,
+                      int count, const int xr, bool start, float *acc) {
+    const int step = STREAM_TILE / xr >= 8 ? 8 : STREAM_TILE / xr >= 4 ? 4 : STREAM_TILE / xr >= 2 ? 2 : 1;
     int i = 0;
-    for (; i + step <= valid; i += step)
-        stream_tile(type, w + (size_t)i * job->row_bytes, job->row_bytes, x, cols, step, xr, acc + i * 16);
-    for (; i < valid; i++)
-        stream_tile(type, w + (size_t)i * job->row_bytes, job->row_bytes, x, cols, 1, xr, acc + i * 16);
-    for (; i < 8; i++) {
-        for (int j = 0; j < xr; j++) memset(acc + j * 128 + i * 16, 0, 16 * sizeof *acc);
+    for (; i + step <= w_rows; i += step)
+        stream_tile(type, w + (size_t)i * w_stride, w_stride, x, x_stride, count, step, xr, start, acc + i * 16);
+    for (; i < w_rows; i++)
+        stream_tile(type, w + (size_t)i * w_stride, w_stride, x, x_stride, count, 1, xr, start, acc + i * 16);
+}
+
+/* 8 rows of W (fewer at the end of the matrix) with all rows of x. */
+SIMD void stream_group(dtype type, const matmul_job *job, int row, float *acc) {
+    const size_t cols = (size_t)job->w->cols, size = type == DTYPE_F32 ? 4 : 2;
+    const size_t block = job->rows <= 2 ? cols : STREAM_K_BLOCK;
+    const int w_rows = int_min(job->w->rows - row, 8);
+    for (size_t k = 0; k < cols; k += block) {
+        const int count = (int)(cols - k < block ? cols - k : block);
+        const char *w = (const char *)job->w->data + (size_t)row * job->row_bytes + k * size;
+        for (int j = 0; j < job->rows; j += STREAM_X) {
+            const float *x = job->x + (size_t)j * cols + k;
+            float *to = acc + j * 128;
+            switch (int_min(job->rows - j, STREAM_X)) {
+                case 1:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 1, k == 0, to);
+                    break;
+                case 2:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 2, k == 0, to);
+                    break;
+                case 3:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 3, k == 0, to);
+                    break;
+                case 4:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 4), k == 0, to);
+                    break;
+                case 5:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 5), k == 0, to);
+                    break;
+                case 6:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 6), k == 0, to);
+                    break;
+                case 7:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 7), k == 0, to);
+                    break;
+                default:
+                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, STREAM_X, k == 0, to);
+                    break;
+            }
+        }
     }
-    for (int j = 0; j < xr; j++) {
-        float *out = job->out + (size_t)(first + j) * (size_t)job->w->rows + row;
-        store8(out, sum16x8(acc + j * 128), valid);
-    }
+    for (int j = 0; j < job->rows; j++)
+        store8(job->out + (size_t)j * (size_t)job->w->rows + row, sum16x8(acc + j * 128), w_rows);
 }
 
 SIMD void stream_task(dtype type, const matmul_job *job, int index) {
-    int end = (index + 1) * job->chunk < job->w->rows ? (index + 1) * job->chunk : job->w->rows;
-    for (int row = index * job->chunk; row < end; row += 8) {
-        int first = 0;
-        for (; first + 4 <= job->rows; first += 4) stream_group(type, job, row, first, 4);
-        switch (job->rows - first) {
-            case 1:
-                stream_group(type, job, row, first, 1);
-                break;
-            case 2:
-                stream_group(type, job, row, first, 2);
-                break;
-            case 3:
-                stream_group(type, job, row, first, 3);
-                break;
-            default:
-                break;
-        }
-    }
+    const int end = int_min((index + 1) * job->chunk, job->w->rows);
+    _Alignas(64) float acc[STREAM_ROWS_MAX * 128] = {0};
+    for (int row = index * job->chunk; row < end; row += 8) stream_group(type, job, row, acc);
 }
 
 static void stream_bf16(void *job, int index) { stream_task(DTYPE_BF16, job, index); }

@@ -48,12 +48,14 @@ SIMD vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 SIMD vf v_exponent(vf x) { return _mm512_getexp_ps(x); }
 SIMD vf v_mantissa(vf x) { return _mm512_getmant_ps(x, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src); }
 
-SIMD vf v_bf16(const void *p) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+/* A bf16 is the upper half of a float: one permutation of words puts each there, with zeros below. */
+SIMD vf bf16_widen(__m256i u) {
+    const __m512i to_upper = _mm512_set_epi16(15, 0, 14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0, 7, 0, 6, 0, 5, 0, 4,
+                                              0, 3, 0, 2, 0, 1, 0, 0, 0);
+    return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, to_upper, _mm512_castsi256_si512(u)));
 }
-SIMD vf v_bf16_n(const void *p, int n) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes(n), p)), 16));
-}
+SIMD vf v_bf16(const void *p) { return bf16_widen(_mm256_loadu_si256(p)); }
+SIMD vf v_bf16_n(const void *p, int n) { return bf16_widen(_mm256_maskz_loadu_epi16(lanes(n), p)); }
 SIMD vf v_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 SIMD vf v_f16_n(const void *p, int n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(n), p)); }
 
