@@ -42,7 +42,7 @@ FOREIGN    := $(if $(filter x86_64,$(shell uname -m)),,%_avx2.c %_avx512.c)
 comma := ,
 # STATIC=1: everything but libc statically, so that a binary built on Debian 12 runs on Ubuntu 24.04.
 # libcurl is needed by `bench` alone and is opened at run time, not linked.
-LIBS := $(if $(STATIC),-static-libgcc -Wl$(comma)-Bstatic) -levent_extra -levent_pthreads -levent_core -lpcre2-8 \
+LIBS := $(if $(STATIC),-static-libgcc -Wl$(comma)-Bstatic) -levent_core -lpcre2-8 \
         -lutf8proc $(if $(STATIC),-Wl$(comma)-Bdynamic) -lm -ldl
 
 LIB_SRC := $(filter-out $(FOREIGN),$(sort $(filter-out src/cli/%,$(wildcard src/*/*.c src/*/*/*.c))))
