@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -57,12 +58,13 @@ TEXT = [ROLE, event({"content": "one "}), event({"content": "two"}), event({}, "
 class Server:
     """Answers like an OpenAI server; `answer(conversation, turn, body)` returns the events or a name of misconduct."""
 
-    def __init__(self, answer):
+    def __init__(self, answer, tls=None):
         self.answer = answer
+        self.tls = tls
         self.requests = []  # (request line, header lines, body bytes)
         self.connections = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.url = ("https" if tls else "http") + "://127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
     def close(self):
@@ -79,6 +81,11 @@ class Server:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
+        if self.tls:
+            try:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+            except OSError:
+                return
         with connection, connection.makefile("rb") as stream:
             try:
                 while self.serve_one(connection, stream):
@@ -251,18 +258,18 @@ class Bench(unittest.TestCase):
                 f.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in rows(c))
         return path
 
-    def server(self, answer):
-        server = Server(answer)
+    def server(self, answer, tls=None):
+        server = Server(answer, tls)
         self.addCleanup(server.close)
         return server
 
     def scripted(self):
         return self.server(lambda c, turn, _: CASES[c][0] if turn == 1 else NORMAL)
 
-    def bench(self, server, trace, *options, url=None):
+    def bench(self, server, trace, *options, url=None, **variables):
         command = [HEARTH, "bench", "perf", "--base-url", url or server.url, "--trace", trace, "--report-dir",
                    self.path("report"), "--svg", self.path("turns.svg"), *options]
-        environment = dict(os.environ, http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9")
+        environment = dict(os.environ, http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9", **variables)
         return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
     def report(self, name):
@@ -394,6 +401,34 @@ class Bench(unittest.TestCase):
         done = self.bench(None, trace, "--model", "m", url=url)
         self.assertEqual(done.returncode, 1)
         self.assertIn("0 of 3 answered, 3 missing, 0 unfinished", done.stdout)
+
+    def test_https(self):
+        global skipped
+        if not shutil.which("openssl"):
+            skipped += 1
+            self.skipTest("no openssl to make a certificate with")
+        pem = self.path("server.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", self.path("key.pem"), "-out",
+                        pem, "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"],
+                       check=True, capture_output=True)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(pem, self.path("key.pem"))
+        server = self.server(lambda *_: NORMAL, tls)
+        trace = self.trace(["normal"])
+        done = self.bench(server, trace, "--model", "m", SSL_CERT_FILE=pem)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(server.connections, 1)
+        done = self.bench(server, trace, "--model", "m")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("certificate", done.stderr)
+
+    def test_without_libcurl(self):
+        for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
+            with open(self.path(name), "w") as f:
+                f.write("no library")
+        done = self.bench(None, self.trace(["normal"]), url="http://127.0.0.1:9", LD_LIBRARY_PATH=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get install libcurl4", done.stderr)
 
     def shifted(self, path, *options):
         """Replays a trace against a server that answers every turn with the recorded answer of the next one."""
