@@ -57,6 +57,24 @@ static void runs_on_sleeping_workers(void **state) {
     pool_destroy(p);
 }
 
+static void mark_late(void *context, int index) {
+    usleep(1000); /* the workers are still at it when the caller runs out of indices */
+    mark(context, index);
+}
+
+static void returns_when_all_are_done(void **state) {
+    (void)state;
+    pool *p;
+    assert_int_equal(pool_create(4, &p, NULL), ERR_OK);
+    int one = 1;
+    for (int job = 0; job < 20; job++) {
+        memset(marks, 0, sizeof marks);
+        pool_run(p, 6, mark_late, &one);
+        for (int i = 0; i < 6; i++) assert_int_equal(marks[i], 1);
+    }
+    pool_destroy(p);
+}
+
 static double process_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -199,6 +217,7 @@ int main(void) {
         cmocka_unit_test(each_index_once),
         cmocka_unit_test(many_short_jobs),
         cmocka_unit_test(runs_on_sleeping_workers),
+        cmocka_unit_test(returns_when_all_are_done),
         cmocka_unit_test(idle_is_idle),
         cmocka_unit_test(without_pool),
         cmocka_unit_test(refuses_bad_counts),
