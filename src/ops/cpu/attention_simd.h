@@ -109,7 +109,7 @@ SIMD void score_tile(const float *q, int dim, const float *keys, size_t key_stri
     }
 }
 
-/* heads query rows with a block of keys. Keys are read up to a multiple of 8: what lies past count is computed, not stored. */
+/* heads query rows with a block of keys. Keys are read up to a multiple of 8: what lies past the block is not stored. */
 SIMD void score_heads(const float *q, int dim, const kv_block *b, const int heads, float *scores, int score_stride) {
     const __m256 scale = _mm256_set1_ps(1.0f / sqrtf((float)dim));
     _Alignas(64) float sums[HEADS_TILE * 8 * 16];
