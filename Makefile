@@ -129,9 +129,9 @@ fuzz: ## run a fuzz target with libFuzzer: make fuzz T=json [SECONDS=60]
 	    build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
 
 lint: ## check format, layer rules and common mistakes
-	clang-format --dry-run -Werror $(SOURCES)
-	$(PYTHON) tests/tidy/tidy.py
-	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) -- -std=c17 -D_GNU_SOURCE -Isrc -Iinclude $(ISA_avx512)
+	@clang-format --dry-run -Werror $(SOURCES)
+	@$(PYTHON) tests/tidy/tidy.py
+	@clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) -- -std=c17 -D_GNU_SOURCE -Isrc -Iinclude $(ISA_avx512)
 
 format: ## rewrite the sources in the house format
 	clang-format -i $(SOURCES)

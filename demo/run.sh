@@ -53,5 +53,6 @@ status=0
 kill "$server"
 wait "$server" || true
 trap - EXIT
-echo "report files: $work/report"
+echo "The weights are random: times and reuse are real, the answers are noise, so IoU is near 0."
+echo "report files: $work/report (chart: $work/report/turns.svg)"
 exit $status
