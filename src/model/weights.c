@@ -81,7 +81,7 @@ static const tensor *need(binder *b, const char *prefix, const char *name, const
 
 static matrix need_matrix(binder *b, const char *prefix, const char *name, int rows, int cols) {
     const tensor *t = need(b, prefix, name, (int64_t[]){rows, cols}, 2);
-    return t ? (matrix){t->type, rows, cols, t->data} : (matrix){0};
+    return t ? (matrix){.type = t->type, .rows = rows, .cols = cols, .data = t->data} : (matrix){0};
 }
 
 static float element(const tensor *t, uint64_t i) {

@@ -33,11 +33,30 @@
 #include "base/threads.h"
 #include "format/dtype.h"
 
+/* How a matrix stores its numbers. Packed codes are exact numbers; every form says where its scales enter the product.
+ *
+ *   PLAIN      type F32, F16 or BF16                        y = sum_k w x, widened exactly
+ *   NVFP4      type U8: E2M1 codes [rows, cols / 2], the    y = scale * sum_k (code * block scale) x: that product is
+ *              even element in the low half; block scales   exact in fp32 (2 + 4 significand bits), the sum is
+ *              E4M3 [rows, cols / 16]; cols % 16 = 0        multiplied once at the end
+ *   FP8        type F8_E4M3 [rows, cols]                    y = scale * sum_k code x
+ *   FP8_BLOCK  type F8_E4M3; block scales fp32              y = sum_k w x with w = code * block scale, rounded to fp32
+ *              [ceil(rows / 128), ceil(cols / 128)]
+ *
+ * NaN codes, and scales that are NaN, infinite or negative, do not occur: the model refuses them when it loads. */
+typedef enum { MATRIX_PLAIN, MATRIX_NVFP4, MATRIX_FP8, MATRIX_FP8_BLOCK } matrix_form;
+enum { NVFP4_BLOCK = 16, FP8_BLOCK = 128 };
+
 /* A weight matrix y = W x, W [rows, cols] row-major. */
 typedef struct matrix {
-    dtype type; /* DTYPE_F32, DTYPE_F16 or DTYPE_BF16; packed formats come with their own fields */
+    dtype type;
     int rows, cols;
-    const void *data; /* borrowed */
+    const void *data; /* borrowed, as block_scales */
+    matrix_form form;
+    const void *block_scales;
+    float scale;       /* NVFP4 and FP8 */
+    float input_scale; /* what one step of the quantised input is worth; 0 = the input is not quantised. Not used by
+                        * matmul, whose inputs are fp32 */
 } matrix;
 
 /* KV cache: pages of KV_PAGE token slots, one pool for all sequences. In each attention layer (the MTP layer is the last
@@ -100,14 +119,14 @@ typedef struct gdn_stash {
 typedef struct ops {
     const char *name; /* "scalar", "avx2", "avx512" */
 
-    /* out[r] = table[ids[r]] as fp32; out [rows, table.cols]. Ids are in range. */
+    /* out[r] = table[ids[r]] as fp32; out [rows, table.cols]. Ids are in range; the table is PLAIN. */
     void (*embed)(pool *p, float *out, const matrix *table, const int32_t *ids, int rows);
 
     /* out[r,i] = x[r,i] / sqrt(mean_i x[r,i]^2 + eps) * scale[i]; the sum of squares in the order of dot products.
      * out may equal x. Zero-centred norms pass scale = 1 + w. */
     void (*rms_norm)(pool *p, float *out, const float *x, const float *scale, int rows, int width, float eps);
 
-    /* out[r,n] = sum_k W[n,k] x[r,k]; x [rows, W.cols], out [rows, W.rows]. Weights are widened exactly. */
+    /* out[r,n] = sum_k W[n,k] x[r,k], as the form of W says; x [rows, W.cols], out [rows, W.rows]. */
     void (*matmul)(pool *p, float *out, const float *x, const matrix *w, int rows);
 
     /* x[i] += y[i] */

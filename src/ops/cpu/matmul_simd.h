@@ -15,7 +15,10 @@
  * a tile runs twice, for lanes 0-7 and 8-15, to keep the tile large enough. The lanes are added at the very end, 8
  * outputs at a time.
  *
- * A new weight format is one more case in widen and widen_n (common_simd.h). */
+ * Packed weights are widened in registers on their way into the same loops (weights_simd.h); a scale of the whole matrix
+ * multiplies the finished sums. */
+
+#include "ops/cpu/weights_simd.h"
 
 enum {
     PANEL = 48, /* rows of W per task: a multiple of TILE_W and of 8 */
@@ -35,19 +38,25 @@ typedef struct matmul_job {
     const float *x;
     const matrix *w;
     int rows;
-    size_t row_bytes;   /* of W */
+    weight_kind kind;   /* of W */
+    float scale;        /* of every output; 1 where W has none */
     int chunk;          /* first way: rows of W per task, a multiple of 8 */
     int row_blocks;     /* second way: blocks of x */
     int rows_per_block; /* second way */
 } matmul_job;
 
+/* Sums of 8 outputs, as they are stored. */
+SIMD __m256 scaled_sums(const matmul_job *job, const float *acc) {
+    return _mm256_mul_ps(sum16x8(acc), _mm256_set1_ps(job->scale));
+}
+
 /* ---- few rows */
 
 /* wr rows of W with xr rows of x over count elements; sums acc[j * 128 + i * 16 + lane], for row i of W and j of x,
  * continue or start at zero. */
-SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x, size_t x_stride, int count,
-                      const int wr, const int xr, bool start, float *acc) {
-    const size_t ahead = w_stride * 8 <= 65536 ? w_stride * 8 : 1024; /* the next group, unless rows are long */
+SIMD void stream_tile(weight_kind kind, weight_rows w, const float *x, size_t x_stride, int count, const int wr,
+                      const int xr, bool start, float *acc) {
+    const size_t ahead = w.stride * 8 <= 65536 ? w.stride * 8 : 1024; /* the next group, unless rows are long */
     vf a[STREAM_TILE * PARTS], xv[STREAM_X * PARTS];
     UNROLL for (int i = 0; i < wr * xr; i++) {
         UNROLL for (int p = 0; p < PARTS; p++) a[i * PARTS + p] =
@@ -59,10 +68,10 @@ SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x
             UNROLL for (int p = 0; p < PARTS; p++) xv[j * PARTS + p] = v_load(x + (size_t)j * x_stride + k + p * VL);
         }
         UNROLL for (int i = 0; i < wr; i++) {
-            const char *row = w + (size_t)i * w_stride;
-            __builtin_prefetch(row + ahead + (size_t)k * (type == DTYPE_F32 ? 4 : 2), 0, 2);
+            if (kind <= WEIGHT_BF16 || k % 64 == 0)
+                __builtin_prefetch(w.data + (size_t)i * w.stride + ahead + weight_bytes(kind, (size_t)k), 0, 2);
             UNROLL for (int p = 0; p < PARTS; p++) {
-                const vf wv = widen(type, row, (size_t)(k + p * VL));
+                const vf wv = weight(kind, w, i, (size_t)(k + p * VL));
                 UNROLL for (int j = 0; j < xr; j++) {
                     const int at = (i * xr + j) * PARTS + p;
                     a[at] = v_fma(wv, xv[j * PARTS + p], a[at]);
@@ -74,7 +83,7 @@ SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x
         UNROLL for (int i = 0; i < wr; i++) {
             UNROLL for (int p = 0; p < PARTS; p++) {
                 const int n = count - k - p * VL;
-                const vf wv = widen_n(type, w + (size_t)i * w_stride, (size_t)(k + p * VL), n);
+                const vf wv = weight_n(kind, w, i, (size_t)(k + p * VL), n);
                 UNROLL for (int j = 0; j < xr; j++) {
                     const int at = (i * xr + j) * PARTS + p;
                     a[at] = v_fma(wv, v_load_n(x + (size_t)j * x_stride + k + p * VL, n), a[at]);
@@ -88,77 +97,78 @@ SIMD void stream_tile(dtype type, const char *w, size_t w_stride, const float *x
 }
 
 /* Up to 8 rows of W with xr rows of x over a block of k, as many rows of W at a time as registers allow. */
-SIMD void stream_rows(dtype type, const char *w, size_t w_stride, int w_rows, const float *x, size_t x_stride,
-                      int count, const int xr, bool start, float *acc) {
+SIMD void stream_rows(weight_kind kind, weight_rows w, int w_rows, const float *x, size_t x_stride, int count,
+                      const int xr, bool start, float *acc) {
     const int step = STREAM_TILE / xr >= 8 ? 8 : STREAM_TILE / xr >= 4 ? 4 : STREAM_TILE / xr >= 2 ? 2 : 1;
     int i = 0;
     for (; i + step <= w_rows; i += step)
-        stream_tile(type, w + (size_t)i * w_stride, w_stride, x, x_stride, count, step, xr, start, acc + i * 16);
-    for (; i < w_rows; i++)
-        stream_tile(type, w + (size_t)i * w_stride, w_stride, x, x_stride, count, 1, xr, start, acc + i * 16);
+        stream_tile(kind, weight_rows_skip(w, i), x, x_stride, count, step, xr, start, acc + i * 16);
+    for (; i < w_rows; i++) stream_tile(kind, weight_rows_skip(w, i), x, x_stride, count, 1, xr, start, acc + i * 16);
 }
 
 /* 8 rows of W (fewer at the end of the matrix) with all rows of x. */
-SIMD void stream_group(dtype type, const matmul_job *job, int row, float *acc) {
-    const size_t cols = (size_t)job->w->cols, size = type == DTYPE_F32 ? 4 : 2;
+SIMD void stream_group(weight_kind kind, const matmul_job *job, int row, float *acc) {
+    const size_t cols = (size_t)job->w->cols;
     const size_t block = job->rows <= 2 ? cols : STREAM_K_BLOCK;
     const int w_rows = int_min(job->w->rows - row, 8);
     for (size_t k = 0; k < cols; k += block) {
         const int count = (int)(cols - k < block ? cols - k : block);
-        const char *w = (const char *)job->w->data + (size_t)row * job->row_bytes + k * size;
+        const weight_rows w = weight_rows_at(kind, job->w, row, k);
         for (int j = 0; j < job->rows; j += STREAM_X) {
             const float *x = job->x + (size_t)j * cols + k;
             float *to = acc + j * 128;
             switch (int_min(job->rows - j, STREAM_X)) {
                 case 1:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 1, k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, 1, k == 0, to);
                     break;
                 case 2:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 2, k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, 2, k == 0, to);
                     break;
                 case 3:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, 3, k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, 3, k == 0, to);
                     break;
                 case 4:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 4), k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, int_min(STREAM_X, 4), k == 0, to);
                     break;
                 case 5:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 5), k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, int_min(STREAM_X, 5), k == 0, to);
                     break;
                 case 6:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 6), k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, int_min(STREAM_X, 6), k == 0, to);
                     break;
                 case 7:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, int_min(STREAM_X, 7), k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, int_min(STREAM_X, 7), k == 0, to);
                     break;
                 default:
-                    stream_rows(type, w, job->row_bytes, w_rows, x, cols, count, STREAM_X, k == 0, to);
+                    stream_rows(kind, w, w_rows, x, cols, count, STREAM_X, k == 0, to);
                     break;
             }
         }
     }
     for (int j = 0; j < job->rows; j++)
-        store8(job->out + (size_t)j * (size_t)job->w->rows + row, sum16x8(acc + j * 128), w_rows);
+        store8(job->out + (size_t)j * (size_t)job->w->rows + row, scaled_sums(job, acc + j * 128), w_rows);
 }
 
-SIMD void stream_task(dtype type, const matmul_job *job, int index) {
+SIMD void stream_task(weight_kind kind, const matmul_job *job, int index) {
     const int end = int_min((index + 1) * job->chunk, job->w->rows);
     _Alignas(64) float acc[STREAM_ROWS_MAX * 128] = {0};
-    for (int row = index * job->chunk; row < end; row += 8) stream_group(type, job, row, acc);
+    for (int row = index * job->chunk; row < end; row += 8) stream_group(kind, job, row, acc);
 }
 
-static void stream_bf16(void *job, int index) { stream_task(DTYPE_BF16, job, index); }
-static void stream_f16(void *job, int index) { stream_task(DTYPE_F16, job, index); }
-static void stream_f32(void *job, int index) { stream_task(DTYPE_F32, job, index); }
+static void stream_f32(void *job, int index) { stream_task(WEIGHT_F32, job, index); }
+static void stream_f16(void *job, int index) { stream_task(WEIGHT_F16, job, index); }
+static void stream_bf16(void *job, int index) { stream_task(WEIGHT_BF16, job, index); }
+static void stream_nvfp4(void *job, int index) { stream_task(WEIGHT_NVFP4, job, index); }
+static void stream_fp8(void *job, int index) { stream_task(WEIGHT_FP8, job, index); }
+static void stream_fp8_block(void *job, int index) { stream_task(WEIGHT_FP8_BLOCK, job, index); }
 
 /* ---- many rows */
 
-static void widen_panel(const matrix *w, size_t row_bytes, float *panel, int row, size_t k, int count) {
+static void widen_panel(const matmul_job *job, float *panel, int row, size_t k, int count) {
     for (int i = 0; i < PANEL; i++) {
         float *out = panel + i * PANEL_STRIDE;
-        if (row + i < w->rows) {
-            widen_row(w->type, out, (const char *)w->data + (size_t)(row + i) * row_bytes, k, count,
-                      round_up(count, 16));
+        if (row + i < job->w->rows) {
+            weight_row(job->kind, job->w, out, row + i, k, count, round_up(count, 16));
         } else {
             memset(out, 0, PANEL_STRIDE * sizeof *out);
         }
@@ -220,7 +230,7 @@ static void panel_sums(const matmul_job *job, const float *acc, int row, int fir
     const int valid = job->w->rows - row < PANEL ? job->w->rows - row : PANEL;
     for (int j = 0; j < rows; j++) {
         float *out = job->out + (size_t)(first + j) * (size_t)job->w->rows + row;
-        for (int i = 0; i < valid; i += 8) store8(out + i, sum16x8(acc + (j * PANEL + i) * 16), valid - i);
+        for (int i = 0; i < valid; i += 8) store8(out + i, scaled_sums(job, acc + (j * PANEL + i) * 16), valid - i);
     }
 }
 
@@ -233,7 +243,7 @@ static void panel_task(void *context, int index) {
     float *acc = panel + PANEL * PANEL_STRIDE;
     for (size_t k = 0; k < cols; k += K_BLOCK) {
         const int count = cols - k < K_BLOCK ? (int)(cols - k) : K_BLOCK;
-        widen_panel(job->w, job->row_bytes, panel, row, k, count);
+        widen_panel(job, panel, row, k, count);
         for (int i = 0; i < PANEL; i += TILE_W)
             panel_strip(panel + i * PANEL_STRIDE, job->x + (size_t)first * cols + k, cols, rows, count, k == 0,
                         acc + i * 16);
@@ -245,16 +255,21 @@ static void panel_task(void *context, int index) {
 
 /* Chunks small enough to share out evenly, large enough (128 KB) that claiming one costs nothing. */
 static int stream_chunk(const pool *p, const matmul_job *job) {
-    size_t rows = (size_t)job->w->rows / (size_t)(pool_threads(p) * 8), least = (128 << 10) / job->row_bytes;
+    size_t rows = (size_t)job->w->rows / (size_t)(pool_threads(p) * 8);
+    const size_t least = (128 << 10) / (weight_bytes(job->kind, (size_t)job->w->cols) + 1);
     if (rows < least) rows = least;
     if (rows > (size_t)job->w->rows) rows = (size_t)job->w->rows;
     return (int)(rows + 7) / 8 * 8;
 }
 
 void ISA(matmul)(pool *p, float *out, const float *x, const matrix *w, int rows) {
-    matmul_job job = {.out = out, .x = x, .w = w, .rows = rows};
-    HEARTH_ASSERT(w->type == DTYPE_BF16 || w->type == DTYPE_F16 || w->type == DTYPE_F32);
-    job.row_bytes = (size_t)w->cols * (w->type == DTYPE_F32 ? 4 : 2);
+    static void (*const stream_tasks[])(void *job, int index) = {
+        [WEIGHT_F32] = stream_f32,     [WEIGHT_F16] = stream_f16, [WEIGHT_BF16] = stream_bf16,
+        [WEIGHT_NVFP4] = stream_nvfp4, [WEIGHT_FP8] = stream_fp8, [WEIGHT_FP8_BLOCK] = stream_fp8_block,
+    };
+    matmul_job job = {.out = out, .x = x, .w = w, .rows = rows, .kind = weight_kind_of(w), .scale = 1.0f};
+    if (job.kind == WEIGHT_NVFP4 || job.kind == WEIGHT_FP8) job.scale = w->scale;
+    HEARTH_ASSERT(job.kind != WEIGHT_NVFP4 || w->cols % NVFP4_BLOCK == 0);
     if (rows > STREAM_ROWS_MAX) {
         job.row_blocks = (rows + ROWS_BLOCK - 1) / ROWS_BLOCK;
         job.rows_per_block = (rows + job.row_blocks - 1) / job.row_blocks;
@@ -262,9 +277,5 @@ void ISA(matmul)(pool *p, float *out, const float *x, const matrix *w, int rows)
         return;
     }
     job.chunk = stream_chunk(p, &job);
-    pool_run(p, (w->rows + job.chunk - 1) / job.chunk,
-             w->type == DTYPE_BF16  ? stream_bf16
-             : w->type == DTYPE_F16 ? stream_f16
-                                    : stream_f32,
-             &job);
+    pool_run(p, (w->rows + job.chunk - 1) / job.chunk, stream_tasks[job.kind], &job);
 }

@@ -29,6 +29,7 @@ static void embed_task(void *context, int index) {
 }
 
 void ISA(embed)(pool *p, float *out, const matrix *table, const int32_t *ids, int rows) {
+    HEARTH_ASSERT(table->form == MATRIX_PLAIN);
     HEARTH_ASSERT(table->type == DTYPE_BF16 || table->type == DTYPE_F16 || table->type == DTYPE_F32);
     run_rows(p, &(rows_job){.out = out, .table = table, .ids = ids, .rows = rows, .width = table->cols}, embed_task);
 }

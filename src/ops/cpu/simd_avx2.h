@@ -69,6 +69,29 @@ SIMD vf v_bf16_n(const void *p, int n) { return bf16_widen(load_u16_n(p, n)); }
 SIMD vf v_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
 SIMD vf v_f16_n(const void *p, int n) { return _mm256_cvtph_ps(load_u16_n(p, n)); }
 
+SIMD vf e4m3_widen(__m128i codes) {
+    const __m128i all = _mm_set1_epi16(0x3f80), quiet = _mm_set1_epi16(0x7e00);
+    __m128i h = _mm_and_si128(_mm_slli_epi16(_mm_cvtepi8_epi16(codes), 7), _mm_set1_epi16((short)0xbf80));
+    h = _mm_or_si128(h, _mm_and_si128(_mm_cmpeq_epi16(_mm_and_si128(h, all), all), quiet));
+    return _mm256_mul_ps(_mm256_cvtph_ps(h), _mm256_set1_ps(256.0f));
+}
+SIMD vf v_e4m3(const void *p) { return e4m3_widen(_mm_loadl_epi64((const __m128i *)p)); }
+SIMD vf v_e4m3_n(const void *p, int n) {
+    uint64_t codes = 0;
+    memcpy(&codes, p, (size_t)(n >= VL ? VL : n <= 0 ? 0 : n));
+    return e4m3_widen(_mm_cvtsi64_si128((long long)codes));
+}
+
+/* 8 packed E2M1 codes, 4 bytes: the magnitude is looked up by 3 bits, the sign moved into place. */
+SIMD vf v_e2m1(const void *p) {
+    int32_t all;
+    memcpy(&all, p, sizeof all);
+    const __m256i codes = _mm256_srlv_epi32(_mm256_set1_epi32(all), _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    const vf values = _mm256_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f);
+    const __m256i sign = _mm256_and_si256(_mm256_slli_epi32(codes, 28), _mm256_set1_epi32((int)0x80000000u));
+    return _mm256_or_ps(_mm256_permutevar8x32_ps(values, codes), _mm256_castsi256_ps(sign));
+}
+
 SIMD void v_store_bf16_n(uint16_t *p, vf a, int n) {
     __m256i u = _mm256_castps_si256(a), high = _mm256_srli_epi32(u, 16);
     __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));

@@ -59,6 +59,29 @@ SIMD vf v_bf16_n(const void *p, int n) { return bf16_widen(_mm256_maskz_loadu_ep
 SIMD vf v_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 SIMD vf v_f16_n(const void *p, int n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(n), p)); }
 
+/* E4M3 codes. Shifted into the places of fp16 they are the same number times 2^-8, subnormals too; only NaN, which has no
+ * exponent of its own, must be put in. Going by way of fp16 avoids the slow product of fp32 subnormals. */
+SIMD vf e4m3_widen(__m128i codes) {
+    __m256i h = _mm256_and_si256(_mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7), _mm256_set1_epi16((short)0xbf80));
+    __mmask16 nan = _mm256_cmpeq_epi16_mask(_mm256_and_si256(h, _mm256_set1_epi16(0x3f80)), _mm256_set1_epi16(0x3f80));
+    h = _mm256_mask_mov_epi16(h, nan, _mm256_set1_epi16(0x7e00));
+    return _mm512_mul_ps(_mm512_cvtph_ps(h), _mm512_set1_ps(256.0f));
+}
+SIMD vf v_e4m3(const void *p) { return e4m3_widen(_mm_loadu_si128((const __m128i *)p)); }
+SIMD vf v_e4m3_n(const void *p, int n) { return e4m3_widen(_mm_maskz_loadu_epi8(lanes(n), p)); }
+
+/* 16 packed E2M1 codes, 8 bytes: every lane takes the half of them that holds its own, shifts it down and looks it up
+ * (the permutation minds the low 4 bits alone). */
+SIMD vf v_e2m1(const void *p) {
+    uint32_t half[2];
+    memcpy(half, p, sizeof half);
+    const __m512i shift = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    const __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32((int)half[0]), 0xff00, (int)half[1]);
+    const vf values = _mm512_setr_ps(0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f, -2.0f,
+                                     -3.0f, -4.0f, -6.0f);
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shift), values);
+}
+
 /* Round to bf16, nearest, ties to even; NaN stays NaN (as f32_to_bf16). */
 SIMD void v_store_bf16_n(uint16_t *p, vf a, int n) {
     __m512i u = _mm512_castps_si512(a), one = _mm512_set1_epi32(1);
