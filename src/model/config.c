@@ -112,11 +112,7 @@ static err_code read_model_type(const source *s, model_config *c, error *err) {
 }
 
 static err_code refuse_unknown(const source *s, error *err) {
-    const json *quantised = field(s, "quantization_config"), *experts = field(s, "num_experts");
-    const json *method = json_get(quantised, "quant_method");
-    if (quantised)
-        return unsupported(s, "quantization_config", json_is(method, JSON_STRING) ? method : quantised,
-                           "unquantised weights (bf16, fp16, fp32)", err);
+    const json *experts = field(s, "num_experts");
     if (experts) return unsupported(s, "num_experts", experts, "dense models", err);
     ERR_TRY(refuse_other_word(s, "hidden_act", "silu", "swish", err));
     ERR_TRY(refuse_other_word(s, "output_gate_type", "swish", "silu", err));

@@ -132,10 +132,13 @@ static void set_options(model *m, const model_options *o) {
     HEARTH_ASSERT(m->rows_max > 0 && m->segments_max > 0 && m->tree_rows_max > 0);
 }
 
-static err_code open_parts(model *m, const char *dir, error *err) {
+static err_code open_parts(model *m, const char *dir, const model_options *o, error *err) {
     ERR_TRY(model_config_read(dir, &m->config, err));
+    ERR_TRY(quant_config_read(dir, &m->quant, err));
     ERR_TRY(checkpoint_open(dir, &m->ckpt, err));
-    ERR_TRY(weights_bind(m->ckpt, &m->config, m->memory, &m->weights, err));
+    weights_source source = {m->ckpt, m->quant, &m->config, o->progress, o->progress_context};
+    ERR_TRY(weights_bind(&source, m->memory, &m->weights, err));
+    if (o->progress) o->progress(o->progress_context, m->weights.step_bytes, m->weights.step_bytes);
     set_shapes(m);
     return open_workspace(m, err);
 }
@@ -146,12 +149,11 @@ err_code model_open(const char *dir, const model_options *options, model **out, 
     model *m = mem_zero(1, sizeof *m);
     m->memory = arena_create();
     set_options(m, o);
-    err_code code = open_parts(m, dir, err);
+    err_code code = open_parts(m, dir, o, err);
     if (code) {
         model_close(m);
         return code;
     }
-    if (o->progress) o->progress(o->progress_context, m->weights.step_bytes, m->weights.step_bytes);
     *out = m;
     return ERR_OK;
 }
@@ -160,10 +162,18 @@ void model_close(model *m) {
     if (!m) return;
     memory_unmap(m->block, m->block_bytes);
     checkpoint_close(m->ckpt);
+    quant_config_free(m->quant);
     arena_destroy(m->memory);
     free(m);
 }
 
 const model_config *model_get_config(const model *m) { return &m->config; }
 uint64_t model_weight_bytes(const model *m) { return m->weights.step_bytes; }
+const char *model_quantization(const model *m) { return quant_config_name(m->quant); }
+bool model_kv_scaled(const model *m) { return m->weights.kv_scaled; }
+int model_warning_count(const model *m) { return m->weights.warning_count; }
+const char *model_warning(const model *m, int index) {
+    HEARTH_ASSERT(index >= 0 && index < m->weights.warning_count);
+    return m->weights.warnings[index];
+}
 uint64_t model_workspace_bytes(const model *m) { return m->block_bytes; }

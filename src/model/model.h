@@ -21,12 +21,18 @@ typedef struct model_options {
 } model_options;
 
 /* Reads config and tensors, binds every weight by name, converts small vectors (norm scales, taps, gates) to fp32.
- * Missing, mis-shaped and unknown tensors (model.visual.* is known and ignored) are ERR_FORMAT naming tensor and shapes. */
+ * Every layout of docs/formats.md is known. Missing, mis-shaped and unknown tensors (model.visual.* is known and ignored),
+ * numbers that cannot be right (NaN scales, a matrix of zeros) are ERR_FORMAT naming tensor, shapes and numbers. */
 err_code model_open(const char *dir, const model_options *options, model **out, error *err);
 void model_close(model *m);
 const model_config *model_get_config(const model *m);
 uint64_t model_weight_bytes(const model *m); /* read per step */
 uint64_t model_workspace_bytes(const model *m);
+const char *model_quantization(const model *m); /* as the checkpoint calls it, "ModelOpt NVFP4"; "none" */
+bool model_kv_scaled(const model *m);           /* the checkpoint has scales for an FP8 KV cache */
+/* What was found while binding that can be run but looks wrong, one line each, without a newline. */
+int model_warning_count(const model *m);
+const char *model_warning(const model *m, int index);
 
 /* Sizes of one sequence's state, in floats. */
 int64_t model_recurrent_count(const model_config *c); /* gdn_layers * value_heads * key_dim * value_dim */

@@ -47,6 +47,7 @@ typedef struct step {
 struct model {
     model_config config;
     checkpoint *ckpt;
+    quant_config *quant;
     arena *memory;
     weights weights;
     const ops *ops;

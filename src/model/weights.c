@@ -1,226 +1,219 @@
-/* Binding tensors by name; see weights.h.
+/* Binding tensors to their places in the model; see weights.h.
  *
- * The binder walks the model's structure and asks for each tensor by its published name. It never stops at the first
- * problem: a checkpoint in an unknown layout is understood from the list. Every tensor that was asked for is marked, and
- * what remains unmarked at the end is unknown and refused, except the vision tower, which a text model ignores. */
+ * The model's structure is walked once and each tensor asked for by its published name (binder.h). What nobody asked for is
+ * unknown and refused, except the vision tower, which a text model ignores. */
 #include "model/weights.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { PROBLEMS_SHOWN = 8, PROBLEMS_BYTES = 420, NAME_MAX_BYTES = 256 };
+#include "model/binder.h"
 
-typedef struct binder {
-    const checkpoint *ckpt;
+/* The walk: a binder, and where it is. */
+typedef struct walk {
+    binder b;
     const model_config *config;
-    arena *memory;
-    bool *used; /* [checkpoint_count] */
-    buffer problems;
-    int problem_count, shown;
-    uint64_t bytes;              /* bound so far */
-    const char *root;            /* "model.language_model." or "model." */
-    char prefix[NAME_MAX_BYTES]; /* of the layer being bound */
-} binder;
+    const char *root;             /* "model.language_model." or "model." */
+    char prefix[BINDER_NAME_MAX]; /* of the layer being bound */
+} walk;
 
-__attribute__((format(printf, 2, 3))) static void problem(binder *b, const char *format, ...) {
-    char line[NAME_MAX_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    b->problem_count++;
-    bool full = b->shown == PROBLEMS_SHOWN || b->problems.size + strlen(line) > PROBLEMS_BYTES;
-    if (full && b->shown) return; /* counted only: the message has room for so much */
-    buffer_printf(&b->problems, "%s%s", b->shown++ ? "; " : "", line);
+static matrix need_matrix(walk *at, const char *prefix, const char *module, int rows, int cols) {
+    return binder_matrix(&at->b, prefix, module, rows, cols, MATRIX_OF_LAYER);
 }
 
-static void show_shape(char out[64], const int64_t *shape, int rank) {
-    size_t n = (size_t)snprintf(out, 64, "[");
-    for (int i = 0; i < rank && n < 48; i++)
-        n += (size_t)snprintf(out + n, 64 - n, i ? ",%lld" : "%lld", (long long)shape[i]);
-    snprintf(out + n, 64 - n, "]");
-}
-
-static int index_of(const binder *b, const tensor *t) { return (int)(t - checkpoint_at(b->ckpt, 0)); }
-
-static const tensor *find(binder *b, const char *prefix, const char *name) {
-    char full[2 * NAME_MAX_BYTES];
-    snprintf(full, sizeof full, "%s%s", prefix, name);
-    const tensor *t = checkpoint_find(b->ckpt, full);
-    if (t) b->used[index_of(b, t)] = true;
-    return t;
-}
-
-static bool same_shape(const tensor *t, const int64_t *shape, int rank) {
-    return t->rank == rank && !memcmp(t->shape, shape, (size_t)rank * sizeof *shape);
-}
-
-/* The tensor if it is there, of the wanted shape and of a type this build reads; else NULL and a problem. */
-static const tensor *need(binder *b, const char *prefix, const char *name, const int64_t *shape, int rank) {
-    const tensor *t = find(b, prefix, name);
-    if (!t) {
-        problem(b, "%s%s is missing", prefix, name);
-        return NULL;
-    }
-    if (!same_shape(t, shape, rank)) {
-        char is[64], want[64];
-        show_shape(is, t->shape, t->rank);
-        show_shape(want, shape, rank);
-        problem(b, "%s is %s, must be %s", t->name, is, want);
-        return NULL;
-    }
-    if (t->type != DTYPE_BF16 && t->type != DTYPE_F16 && t->type != DTYPE_F32) {
-        problem(b, "%s has dtype %s (known: BF16, F16, F32)", t->name, dtype_name(t->type));
-        return NULL;
-    }
-    b->bytes += t->bytes;
-    return t;
-}
-
-static matrix need_matrix(binder *b, const char *prefix, const char *name, int rows, int cols) {
-    const tensor *t = need(b, prefix, name, (int64_t[]){rows, cols}, 2);
-    return t ? (matrix){.type = t->type, .rows = rows, .cols = cols, .data = t->data} : (matrix){0};
-}
-
-static float element(const tensor *t, uint64_t i) {
-    float f;
-    uint16_t h;
-    if (t->type == DTYPE_F32) {
-        memcpy(&f, (const char *)t->data + 4 * i, 4);
-        return f;
-    }
-    memcpy(&h, (const char *)t->data + 2 * i, 2);
-    return t->type == DTYPE_BF16 ? bf16_to_f32(h) : f16_to_f32(h);
-}
-
-/* An fp32 copy, 64-byte aligned as kernels want it. */
-static float *copy_vector(binder *b, const tensor *t) {
-    uintptr_t at = (uintptr_t)arena_alloc(b->memory, t->count * sizeof(float) + 63);
-    float *out = (float *)((at + 63) & ~(uintptr_t)63);
-    for (uint64_t i = 0; i < t->count; i++) out[i] = element(t, i);
-    return out;
-}
-
-static float *need_vector(binder *b, const char *prefix, const char *name, int size) {
-    const tensor *t = need(b, prefix, name, (int64_t[]){size}, 1);
-    return t ? copy_vector(b, t) : NULL;
+static float *need_vector(walk *at, const char *prefix, const char *name, int size) {
+    const tensor *t = binder_need(&at->b, prefix, name, (int64_t[]){size}, 1);
+    float *x = t ? binder_vector(&at->b, t) : NULL;
+    int bad = 0;
+    for (int i = 0; x && i < size; i++) bad += !isfinite(x[i]);
+    if (bad) binder_problem(&at->b, "%s: %d of %d numbers are NaN or infinite", t->name, bad, size);
+    return x;
 }
 
 /* A zero-centred norm: the scale is 1 + w. */
-static const float *need_norm(binder *b, const char *prefix, const char *name, int size) {
-    float *scale = need_vector(b, prefix, name, size);
+static const float *need_norm(walk *at, const char *prefix, const char *name, int size) {
+    float *scale = need_vector(at, prefix, name, size);
     for (int i = 0; scale && i < size; i++) scale[i] += 1.0f;
     return scale;
 }
 
-static void bind_attention(binder *b, attention_weights *w) {
-    const model_config *c = b->config;
-    const char *p = b->prefix;
-    int q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
-    w->q = need_matrix(b, p, "self_attn.q_proj.weight", 2 * q, c->hidden);
-    w->k = need_matrix(b, p, "self_attn.k_proj.weight", kv, c->hidden);
-    w->v = need_matrix(b, p, "self_attn.v_proj.weight", kv, c->hidden);
-    w->o = need_matrix(b, p, "self_attn.o_proj.weight", c->hidden, q);
-    w->q_norm = need_norm(b, p, "self_attn.q_norm.weight", c->head_dim);
-    w->k_norm = need_norm(b, p, "self_attn.k_norm.weight", c->head_dim);
+/* Scales of an FP8 KV cache, and one for queries that some exports write and nothing here needs. */
+static void bind_kv_scales(walk *at, attention_weights *out) {
+    binder *b = &at->b;
+    const char *p = at->prefix;
+    float k = binder_scale(b, p, "self_attn.k_proj.k_scale", binder_scale(b, p, "self_attn.k_scale", 0));
+    float v = binder_scale(b, p, "self_attn.v_proj.v_scale", binder_scale(b, p, "self_attn.v_scale", 0));
+    binder_scale(b, p, "self_attn.q_proj.q_scale", binder_scale(b, p, "self_attn.q_scale", 0));
+    out->kv_scaled = k > 0 && v > 0;
+    if ((k > 0) != (v > 0)) binder_problem(b, "%sself_attn has a scale for %s only", p, k > 0 ? "keys" : "values");
+    out->k_cache_scale = k > 0 ? k : 1;
+    out->v_cache_scale = v > 0 ? v : 1;
 }
 
-static void bind_gdn(binder *b, gdn_weights *w) {
-    const model_config *c = b->config;
-    const char *p = b->prefix;
+static void bind_attention(walk *at, attention_weights *w) {
+    const model_config *c = at->config;
+    const char *p = at->prefix;
+    int q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    w->q = need_matrix(at, p, "self_attn.q_proj", 2 * q, c->hidden);
+    w->k = need_matrix(at, p, "self_attn.k_proj", kv, c->hidden);
+    w->v = need_matrix(at, p, "self_attn.v_proj", kv, c->hidden);
+    w->o = need_matrix(at, p, "self_attn.o_proj", c->hidden, q);
+    w->q_norm = need_norm(at, p, "self_attn.q_norm.weight", c->head_dim);
+    w->k_norm = need_norm(at, p, "self_attn.k_norm.weight", c->head_dim);
+    bind_kv_scales(at, w);
+}
+
+static void bind_gdn(walk *at, gdn_weights *w) {
+    const model_config *c = at->config;
+    const char *p = at->prefix;
     int heads = c->value_heads, values = heads * c->value_dim;
-    w->qkv = need_matrix(b, p, "linear_attn.in_proj_qkv.weight", c->channels, c->hidden);
-    w->z = need_matrix(b, p, "linear_attn.in_proj_z.weight", values, c->hidden);
-    w->b = need_matrix(b, p, "linear_attn.in_proj_b.weight", heads, c->hidden);
-    w->a = need_matrix(b, p, "linear_attn.in_proj_a.weight", heads, c->hidden);
-    w->out = need_matrix(b, p, "linear_attn.out_proj.weight", c->hidden, values);
-    const tensor *taps = need(b, p, "linear_attn.conv1d.weight", (int64_t[]){c->channels, 1, c->conv_taps}, 3);
-    w->taps = taps ? copy_vector(b, taps) : NULL;
-    w->dt_bias = need_vector(b, p, "linear_attn.dt_bias", heads);
-    w->norm = need_vector(b, p, "linear_attn.norm.weight", c->value_dim);
-    float *a_log = need_vector(b, p, "linear_attn.A_log", heads);
+    w->qkv = need_matrix(at, p, "linear_attn.in_proj_qkv", c->channels, c->hidden);
+    w->z = need_matrix(at, p, "linear_attn.in_proj_z", values, c->hidden);
+    w->b = need_matrix(at, p, "linear_attn.in_proj_b", heads, c->hidden);
+    w->a = need_matrix(at, p, "linear_attn.in_proj_a", heads, c->hidden);
+    w->out = need_matrix(at, p, "linear_attn.out_proj", c->hidden, values);
+    const tensor *taps =
+        binder_need(&at->b, p, "linear_attn.conv1d.weight", (int64_t[]){c->channels, 1, c->conv_taps}, 3);
+    w->taps = taps ? binder_vector(&at->b, taps) : NULL;
+    w->dt_bias = need_vector(at, p, "linear_attn.dt_bias", heads);
+    w->norm = need_vector(at, p, "linear_attn.norm.weight", c->value_dim);
+    float *a_log = need_vector(at, p, "linear_attn.A_log", heads);
     for (int i = 0; a_log && i < heads; i++) a_log[i] = (float)-exp((double)a_log[i]);
     w->neg_exp_a = a_log;
 }
 
-/* One layer under b->prefix. */
-static void bind_layer(binder *b, bool full_attention, layer_weights *w) {
-    const model_config *c = b->config;
-    const char *p = b->prefix;
+/* One layer under at->prefix. */
+static void bind_layer(walk *at, bool full_attention, layer_weights *w) {
+    const model_config *c = at->config;
+    const char *p = at->prefix;
     w->full_attention = full_attention;
-    w->norm_in = need_norm(b, p, "input_layernorm.weight", c->hidden);
-    w->norm_mlp = need_norm(b, p, "post_attention_layernorm.weight", c->hidden);
+    w->norm_in = need_norm(at, p, "input_layernorm.weight", c->hidden);
+    w->norm_mlp = need_norm(at, p, "post_attention_layernorm.weight", c->hidden);
     if (full_attention)
-        bind_attention(b, &w->attention);
+        bind_attention(at, &w->attention);
     else
-        bind_gdn(b, &w->gdn);
-    w->mlp.gate = need_matrix(b, p, "mlp.gate_proj.weight", c->ffn, c->hidden);
-    w->mlp.up = need_matrix(b, p, "mlp.up_proj.weight", c->ffn, c->hidden);
-    w->mlp.down = need_matrix(b, p, "mlp.down_proj.weight", c->hidden, c->ffn);
+        bind_gdn(at, &w->gdn);
+    w->mlp.gate = need_matrix(at, p, "mlp.gate_proj", c->ffn, c->hidden);
+    w->mlp.up = need_matrix(at, p, "mlp.up_proj", c->ffn, c->hidden);
+    w->mlp.down = need_matrix(at, p, "mlp.down_proj", c->hidden, c->ffn);
 }
 
-static void bind_main(binder *b, weights *w) {
-    const model_config *c = b->config;
-    w->embed = need_matrix(b, b->root, "embed_tokens.weight", c->vocab_rows, c->hidden);
-    if (!c->tied_head) b->bytes = 0; /* a step reads a few rows of the table, not all of it */
-    w->norm = need_norm(b, b->root, "norm.weight", c->hidden);
+static matrix need_head(walk *at, const char *prefix) {
+    return binder_matrix(&at->b, prefix, "lm_head", at->config->vocab_rows, at->config->hidden, MATRIX_OF_VOCABULARY);
+}
+
+/* A tied head may be there once more in a packed form of its own: then it is what runs. A second plain one says that the
+ * configuration does not fit. */
+static bool head_is_embedding(walk *at) {
+    const tensor *plain = checkpoint_find(at->b.ckpt, "lm_head.weight");
+    if (!at->config->tied_head || !binder_has_matrix(&at->b, "", "lm_head")) return at->config->tied_head;
+    if (!plain || plain->type == DTYPE_U8 || plain->type == DTYPE_F8_E4M3) return false;
+    binder_find(&at->b, "", "lm_head.weight");
+    binder_problem(&at->b, "lm_head.weight is there though tie_word_embeddings is true");
+    return true;
+}
+
+static void bind_main(walk *at, weights *w) {
+    const model_config *c = at->config;
+    bool tied = head_is_embedding(at);
+    w->embed = binder_plain_matrix(&at->b, at->root, "embed_tokens", c->vocab_rows, c->hidden, MATRIX_OF_VOCABULARY);
+    if (!tied) at->b.bytes = 0; /* a step reads a few rows of the table, not all of it */
+    w->norm = need_norm(at, at->root, "norm.weight", c->hidden);
     for (int i = 0; i < c->layers; i++) {
-        snprintf(b->prefix, sizeof b->prefix, "%slayers.%d.", b->root, i);
-        bind_layer(b, c->full_attention[i], &w->layers[i]);
+        snprintf(at->prefix, sizeof at->prefix, "%slayers.%d.", at->root, i);
+        bind_layer(at, c->full_attention[i], &w->layers[i]);
     }
-    if (c->tied_head && find(b, "", "lm_head.weight"))
-        problem(b, "lm_head.weight is there though tie_word_embeddings is true");
-    w->head = c->tied_head ? w->embed : need_matrix(b, "", "lm_head.weight", c->vocab_rows, c->hidden);
-    w->step_bytes = b->bytes;
+    w->head = tied ? w->embed : need_head(at, "");
+    w->step_bytes = at->b.bytes;
 }
 
-static void bind_mtp(binder *b, mtp_weights *w, const matrix *head) {
-    const model_config *c = b->config;
-    w->fc = need_matrix(b, "mtp.", "fc.weight", c->hidden, 2 * c->hidden);
-    w->norm_embedding = need_norm(b, "mtp.", "pre_fc_norm_embedding.weight", c->hidden);
-    w->norm_hidden = need_norm(b, "mtp.", "pre_fc_norm_hidden.weight", c->hidden);
-    w->norm = need_norm(b, "mtp.", "norm.weight", c->hidden);
-    snprintf(b->prefix, sizeof b->prefix, "mtp.layers.0.");
-    bind_layer(b, true, &w->layer);
-    bool own = checkpoint_find(b->ckpt, "mtp.lm_head.weight") != NULL;
-    w->head = own ? need_matrix(b, "mtp.", "lm_head.weight", c->vocab_rows, c->hidden) : *head;
+static void bind_mtp(walk *at, mtp_weights *w, const matrix *head) {
+    const model_config *c = at->config;
+    w->fc = need_matrix(at, "mtp.", "fc", c->hidden, 2 * c->hidden);
+    w->norm_embedding = need_norm(at, "mtp.", "pre_fc_norm_embedding.weight", c->hidden);
+    w->norm_hidden = need_norm(at, "mtp.", "pre_fc_norm_hidden.weight", c->hidden);
+    w->norm = need_norm(at, "mtp.", "norm.weight", c->hidden);
+    snprintf(at->prefix, sizeof at->prefix, "mtp.layers.0.");
+    bind_layer(at, true, &w->layer);
+    w->head = binder_has_matrix(&at->b, "mtp.", "lm_head") ? need_head(at, "mtp.") : *head;
+}
+
+/* The scales of all layers of the KV pool, in its order. */
+static void gather_kv_scales(const model_config *c, arena *memory, weights *w) {
+    size_t count = (size_t)(c->attention_layers + c->mtp_layers);
+    float *k = arena_alloc(memory, count * sizeof *k), *v = arena_alloc(memory, count * sizeof *v);
+    int n = 0;
+    w->kv_scaled = c->attention_layers > 0;
+    for (int i = 0; i < c->layers; i++) {
+        const attention_weights *a = &w->layers[i].attention;
+        if (!c->full_attention[i]) continue;
+        w->kv_scaled &= a->kv_scaled;
+        k[n] = a->k_cache_scale, v[n++] = a->v_cache_scale;
+    }
+    if (c->mtp_layers) k[n] = w->mtp.layer.attention.k_cache_scale, v[n] = w->mtp.layer.attention.v_cache_scale;
+    w->k_cache_scale = k, w->v_cache_scale = v;
 }
 
 static bool starts_with(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
 /* Text-only exports drop the tower but keep its config; a tower without config is something we do not know. */
-static bool ignored(const binder *b, const tensor *t) {
-    return b->config->vision && (starts_with(t->name, "model.visual.") || starts_with(t->name, "visual."));
+static bool ignored(const walk *at, const tensor *t) {
+    return at->config->vision && (starts_with(t->name, "model.visual.") || starts_with(t->name, "visual."));
 }
 
-static void check_unused(binder *b) {
+static void check_unused(walk *at) {
+    binder *b = &at->b;
     for (int i = 0; i < checkpoint_count(b->ckpt); i++) {
         const tensor *t = checkpoint_at(b->ckpt, i);
-        if (!b->used[i] && !ignored(b, t)) problem(b, "%.150s is unknown (%s)", t->name, t->file);
+        if (!b->used[i] && !ignored(at, t)) binder_problem(b, "%.150s is unknown (%s)", t->name, t->file);
     }
 }
 
 static err_code report(binder *b, error *err) {
-    int rest = b->problem_count - b->shown;
+    int rest = b->problem_count - b->problems_shown;
+    if (b->misfits)
+        binder_warn(b,
+                    "%s and %d other matrices are stored otherwise than the configuration (%s) says; the tensors count",
+                    b->misfit, b->misfits - 1, quant_config_name(b->quant));
     if (!b->problem_count) return ERR_OK;
     if (rest) buffer_printf(&b->problems, "; and %d more", rest);
     ERR_FAIL(err, ERR_FORMAT, "tensors do not fit the model (%d): %s", b->problem_count, b->problems.data);
 }
 
-err_code weights_bind(const checkpoint *ckpt, const model_config *config, arena *memory, weights *out, error *err) {
-    binder b = {.ckpt = ckpt, .config = config, .memory = memory};
+static uint64_t matrix_bytes(const walk *at) {
+    uint64_t sum = 0;
+    for (int i = 0; i < checkpoint_count(at->b.ckpt); i++) {
+        const tensor *t = checkpoint_at(at->b.ckpt, i);
+        if (!ignored(at, t)) sum += t->bytes;
+    }
+    return sum;
+}
+
+err_code weights_bind(const weights_source *source, arena *memory, weights *out, error *err) {
+    const checkpoint *ckpt = source->ckpt;
+    const model_config *config = source->config;
+    walk at = {.config = config,
+               .b = {.ckpt = ckpt,
+                     .quant = source->quant,
+                     .memory = memory,
+                     .progress = source->progress,
+                     .progress_context = source->progress_context}};
     bool nested = checkpoint_find(ckpt, "model.language_model.embed_tokens.weight") != NULL;
-    b.root = nested ? "model.language_model." : "model.";
-    b.used = mem_zero((size_t)checkpoint_count(ckpt), sizeof *b.used);
+    at.root = nested ? "model.language_model." : "model.";
+    at.b.used = mem_zero((size_t)checkpoint_count(ckpt), sizeof *at.b.used);
+    at.b.to_look_at = matrix_bytes(&at);
     *out = (weights){.layers = arena_alloc(memory, (size_t)config->layers * sizeof *out->layers)};
     memset(out->layers, 0, (size_t)config->layers * sizeof *out->layers);
-    bind_main(&b, out);
-    if (config->mtp_layers) bind_mtp(&b, &out->mtp, &out->head);
-    check_unused(&b);
-    err_code code = report(&b, err);
-    buffer_deinit(&b.problems);
-    free(b.used);
+    bind_main(&at, out);
+    if (config->mtp_layers) bind_mtp(&at, &out->mtp, &out->head);
+    gather_kv_scales(config, memory, out);
+    check_unused(&at);
+    err_code code = report(&at.b, err);
+    out->warnings = at.b.warnings;
+    out->warning_count = at.b.warning_count < WARNINGS_MAX ? at.b.warning_count : WARNINGS_MAX;
+    buffer_deinit(&at.b.problems);
+    free(at.b.used);
     return code;
 }

@@ -1,6 +1,6 @@
 /* The model against the reference implementation's numbers: logits, hidden rows, recurrent and convolution states, greedy
- * continuation, MTP chains, trees and their commit, and speculative decoding, for every dense checkpoint, with the scalar
- * oracle and with the fastest table of this machine. The largest differences are printed. */
+ * continuation, MTP chains, trees and their commit, and speculative decoding, for every dense checkpoint and layout, with
+ * the scalar oracle and with the fastest table of this machine. The largest differences are printed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,24 +12,33 @@
 
 enum { ROWS_MAX = 256, TOKENS_MAX = 384, DEPTH = 4, NODES_MAX = 64 };
 
-static const double LOGIT_TOLERANCE = 1e-3, STATE_TOLERANCE = 1e-3, HIDDEN_TOLERANCE = 1e-4;
-/* Greedy choices are compared where the reference's margin is at least this. */
-static const double MARGIN_MIN = 0.01;
+/* Greedy choices are compared where the reference's margin is at least `margin`. */
+typedef struct rules {
+    const char *mode;
+    dtype kv_type;
+    double logit, rms, state, hidden, margin;
+} rules;
+
+static const rules EXACT = {"exact", DTYPE_F32, 1e-3, 1e-3, 1e-3, 1e-4, 0.01};
 
 typedef struct golden_case {
     const char *name;
     bool own; /* kept in tests/golden, so that a plain clone tests the model too */
     const ops *(*table)(void);
+    const rules *rules;
 } golden_case;
 
 /* Everything one case needs. */
 typedef struct bench {
     lab l;
     json_file info;
+    const rules *rules;
     char dir[1024]; /* of the golden numbers */
     int vocab, limit, width;
     npy logits_last, hidden_last, top8_ids, top8_logits, mtp_logits, mtp_hidden;
     double worst_logit, worst_hidden, worst_state, worst_mtp, worst_tree; /* largest differences seen */
+    double squares;                                                       /* of the last rows' logits */
+    int64_t square_count;
 } bench;
 
 /* One sequence with its final-norm hidden rows, as an engine keeps it for the MTP layer. */
@@ -65,16 +74,16 @@ static const char *find_case(bench *b, const golden_case *c) {
         snprintf(b->dir, sizeof b->dir, "tests/golden/%s/golden", c->name);
         return "tests/golden/small";
     }
-    snprintf(relative, sizeof relative, "oracle/golden/%s/exact", c->name);
+    snprintf(relative, sizeof relative, "oracle/golden/%s/%s", c->name, c->rules->mode);
     snprintf(b->dir, sizeof b->dir, "%s", test_need_shared(relative));
     return golden_checkpoint(c->name);
 }
 
 static bool open_bench(bench *b, const golden_case *c) {
-    *b = (bench){.vocab = 0};
+    *b = (bench){.rules = c->rules};
     const char *ckpt = find_case(b, c);
     if (!ckpt) return false;
-    lab_place place = {.table = c->table(), .kv_type = DTYPE_F32};
+    lab_place place = {.table = c->table(), .kv_type = c->rules->kv_type};
     lab_open(&b->l, ckpt, &place, ROWS_MAX, 60);
     b->info = json_load(b->dir, "golden.json");
     b->vocab = (int)golden_integer(b->info.root, "vocab");
@@ -85,6 +94,7 @@ static bool open_bench(bench *b, const golden_case *c) {
     b->hidden_last = npy_load(b->dir, "hidden_last.npy");
     b->top8_ids = npy_load(b->dir, "top8_ids.npy");
     b->top8_logits = npy_load(b->dir, "top8_logits.npy");
+    if (strcmp(c->rules->mode, "exact") != 0) return true;
     b->mtp_logits = npy_load(b->dir, "mtp_logits.npy");
     b->mtp_hidden = npy_load(b->dir, "mtp_hidden.npy");
     return true;
@@ -151,7 +161,7 @@ static void say_greedy(bench *b, talk *t, const int32_t *want, int count, const 
     for (int i = 0; i < count; i++, margin = margin->next) {
         double m;
         assert_true(json_double(margin, &m));
-        if (m < MARGIN_MIN) return;
+        if (m < b->rules->margin) return;
         assert_int_equal(lab_argmax(t->row, b->limit), want[i]);
         say(b, t, &want[i], 1);
     }
@@ -183,7 +193,7 @@ static void check_state(bench *b, const talk *t, const json *layers) {
         figures s = figures_of(t->a.recurrent + gdn * size, size);
         figures v = figures_of(t->a.conv + gdn * conv_size, conv_size);
         /* sums over thousands of elements, printed with six digits */
-        double tolerance = STATE_TOLERANCE * fmax(1, fmax(s.l2, v.l2) / 10), worst[1] = {0};
+        double tolerance = b->rules->state * fmax(1, fmax(s.l2, v.l2) / 10), worst[1] = {0};
         within(s.sum, golden_number(want, "sum"), tolerance, worst, "state sum");
         within(s.l2, golden_number(want, "l2"), tolerance, worst, "state l2");
         within(s.cos, golden_number(want, "cos"), tolerance, worst, "state cos");
@@ -213,8 +223,8 @@ static void check_state_arrays(bench *b, const talk *t) {
         int gdn = gdn_index(c, layers[i]);
         for (int h = 0; h < head_count; h++)
             rows_within(t->a.recurrent + ((int64_t)gdn * c->value_heads + heads[h]) * head_size,
-                        npy_row(&recurrent, i) + h * head_size, head_size, STATE_TOLERANCE, &b->worst_state, "gdn");
-        rows_within(t->a.conv + gdn * conv_size, npy_row(&conv, i), conv_size, STATE_TOLERANCE, &b->worst_state,
+                        npy_row(&recurrent, i) + h * head_size, head_size, b->rules->state, &b->worst_state, "gdn");
+        rows_within(t->a.conv + gdn * conv_size, npy_row(&conv, i), conv_size, b->rules->state, &b->worst_state,
                     "conv");
     }
     npy_free(&recurrent);
@@ -231,8 +241,8 @@ static void check_top8(bench *b, const float *logits, int64_t offset, int rows) 
         const float *row = logits + (int64_t)r * b->vocab;
         int above = 0;
         for (int k = 0; k < 8; k++)
-            within((double)row[ids[r * 8 + k]], (double)want[r * 8 + k], LOGIT_TOLERANCE, &b->worst_logit, "top 8");
-        for (int i = 0; i < b->vocab; i++) above += (double)row[i] > (double)want[r * 8 + 7] + LOGIT_TOLERANCE;
+            within((double)row[ids[r * 8 + k]], (double)want[r * 8 + k], b->rules->logit, &b->worst_logit, "top 8");
+        for (int i = 0; i < b->vocab; i++) above += (double)row[i] > (double)want[r * 8 + 7] + b->rules->logit;
         assert_true(above <= 7);
     }
 }
@@ -241,8 +251,13 @@ static void check_last(bench *b, const talk *t, const json *prompt) {
     int64_t last = golden_integer(prompt, "last_row");
     const float *hidden = t->hidden + (int64_t)(t->count - 1) * b->width, *want = npy_row(&b->hidden_last, last);
     double size = figures_of(want, b->width).max;
-    rows_within(t->row, npy_row(&b->logits_last, last), b->vocab, LOGIT_TOLERANCE, &b->worst_logit, "logits");
-    rows_within(hidden, want, b->width, HIDDEN_TOLERANCE * size, &b->worst_hidden, "hidden");
+    for (int i = 0; i < b->vocab; i++) {
+        double d = (double)t->row[i] - (double)npy_row(&b->logits_last, last)[i];
+        b->squares += d * d;
+    }
+    b->square_count += b->vocab;
+    rows_within(t->row, npy_row(&b->logits_last, last), b->vocab, b->rules->logit, &b->worst_logit, "logits");
+    rows_within(hidden, want, b->width, b->rules->hidden * size, &b->worst_hidden, "hidden");
     assert_int_equal(lab_argmax(t->row, b->limit), golden_integer(prompt, "argmax"));
 }
 
@@ -250,14 +265,15 @@ static void check_prompt(bench *b, const json *prompt) {
     talk t = talk_open(b);
     int32_t ids[TOKENS_MAX], greedy_ids[64];
     int count = golden_ints(prompt, "ids", ids, TOKENS_MAX);
-    const json *greedy = golden_get(prompt, "greedy"), *state = golden_get(b->info.root, "state");
+    const json *greedy = golden_get(prompt, "greedy"), *state = json_get(b->info.root, "state");
     float *logits = lab_floats((int64_t)count * b->vocab), *hidden = lab_floats((int64_t)count * b->width);
     lab_chain(&b->l, &t.a, ids, count, 0, logits, hidden);
     record(b, &t, ids, hidden, count, logits + (int64_t)(count - 1) * b->vocab);
     check_top8(b, logits, golden_integer(prompt, "top8_offset"), count);
     check_last(b, &t, prompt);
     check_state(b, &t, golden_get(prompt, "state"));
-    if (span_equal(golden_get(state, "prompt")->text, golden_get(prompt, "name")->text)) check_state_arrays(b, &t);
+    if (state && span_equal(golden_get(state, "prompt")->text, golden_get(prompt, "name")->text))
+        check_state_arrays(b, &t);
     say_greedy(b, &t, greedy_ids, golden_ints(greedy, "ids", greedy_ids, 64), golden_get(greedy, "margins"));
     free(logits);
     free(hidden);
@@ -295,14 +311,14 @@ static void draft(bench *b, talk *t, int32_t first, int depth, int32_t *drafts, 
     free(last);
 }
 
-static void drafts_equal(const json *want, const int32_t *got) {
+static void drafts_equal(const bench *b, const json *want, const int32_t *got) {
     int32_t ids[DEPTH];
     const json *margin = golden_get(want, "margins")->first;
     assert_int_equal(golden_ints(want, "drafts", ids, DEPTH), DEPTH);
     for (int i = 0; i < DEPTH; i++, margin = margin->next) {
         double m;
         assert_true(json_double(margin, &m));
-        if (m < MARGIN_MIN) return; /* what follows depends on it */
+        if (m < b->rules->margin) return; /* what follows depends on it */
         assert_int_equal(got[i], ids[i]);
     }
 }
@@ -310,8 +326,8 @@ static void drafts_equal(const json *want, const int32_t *got) {
 static void check_mtp_rows(bench *b, const json *want, const float *rows, const float *outs) {
     int64_t row;
     if (!json_integer(golden_get(want, "row"), &row)) return;
-    rows_within(rows, npy_row(&b->mtp_logits, row), (int64_t)DEPTH * b->vocab, LOGIT_TOLERANCE, &b->worst_mtp, "mtp");
-    rows_within(outs, npy_row(&b->mtp_hidden, row), (int64_t)DEPTH * b->width, LOGIT_TOLERANCE, &b->worst_mtp,
+    rows_within(rows, npy_row(&b->mtp_logits, row), (int64_t)DEPTH * b->vocab, b->rules->logit, &b->worst_mtp, "mtp");
+    rows_within(outs, npy_row(&b->mtp_hidden, row), (int64_t)DEPTH * b->width, b->rules->logit, &b->worst_mtp,
                 "mtp hidden");
 }
 
@@ -323,12 +339,12 @@ static void check_mtp(bench *b, const json *prompt) {
     say_prompt(b, &t, prompt);
     assert_int_equal(lab_argmax(t.row, b->limit), golden_integer(want, "first"));
     draft(b, &t, (int32_t)golden_integer(want, "first"), DEPTH, drafts, rows, outs);
-    drafts_equal(want, drafts);
+    drafts_equal(b, want, drafts);
     check_mtp_rows(b, want, rows, outs);
     assert_int_equal(golden_ints(two, "committed", committed, 2), 2);
     for (int i = 0; i < 2; i++) say(b, &t, &committed[i], 1);
     draft(b, &t, (int32_t)golden_integer(two, "first"), DEPTH, drafts, NULL, NULL);
-    drafts_equal(two, drafts);
+    drafts_equal(b, two, drafts);
     talk_close(&t);
     free(rows);
     free(outs);
@@ -373,7 +389,7 @@ static void check_tree(bench *b, const json *tree) {
     assert_int_equal(golden_ints(tree, "parents", parents, NODES_MAX), count);
     say_prompt(b, &t, prompt_named(b, golden_get(tree, "prefix")));
     lab_tree(&b->l, &t.a, tokens, parents, count, logits, hidden);
-    rows_within(logits, rows.data, (int64_t)count * b->vocab, LOGIT_TOLERANCE, &b->worst_tree, "tree");
+    rows_within(logits, rows.data, (int64_t)count * b->vocab, b->rules->logit, &b->worst_tree, "tree");
     int accepted = accept_tree(b, &t, tokens, parents, count, logits, hidden, path);
     assert_int_equal(accepted, golden_ints(tree, "accepted_path", want, NODES_MAX));
     assert_memory_equal(path, want, (size_t)accepted * sizeof *path);
@@ -426,8 +442,13 @@ static void test_case(void **state) {
     }
     for (const json *tree = golden_get(b.info.root, "trees")->first; tree; tree = tree->next) check_tree(&b, tree);
     if (json_get(b.info.root, "speculative")) check_speculative(&b, json_get(b.info.root, "speculative"));
-    print_message("%-9s %-6s largest differences: logits %.2g, hidden %.2g, states %.2g, mtp %.2g, trees %.2g\n",
-                  c->name, c->table()->name, b.worst_logit, b.worst_hidden, b.worst_state, b.worst_mtp, b.worst_tree);
+    double rms = sqrt(b.squares / (double)b.square_count);
+    print_message(
+        "%-15s %-5s %-6s largest differences: logits %.2g (rms %.2g), hidden %.2g, states %.2g, mtp %.2g, "
+        "trees %.2g\n",
+        c->name, c->rules->mode, c->table()->name, b.worst_logit, rms, b.worst_hidden, b.worst_state, b.worst_mtp,
+        b.worst_tree);
+    assert_true(rms <= b.rules->rms);
     close_bench(&b);
 }
 
@@ -440,27 +461,44 @@ enum { FIRST_CASES_ONLY = 0 };
 
 int main(void) {
     static golden_case cases[] = {
-        {"small", true, ops_cpu_scalar},
-        {"small", true, lab_avx2},
-        {"small", true, ops_cpu_best},
-        {"tiny-b", false, ops_cpu_best},
-        {"tiny-spec", false, lab_avx2},
-        {"tiny-a", false, ops_cpu_best},
+        {"small", true, ops_cpu_scalar, &EXACT},
+        {"small", true, lab_avx2, &EXACT},
+        {"small", true, ops_cpu_best, &EXACT},
+        {"tiny-b", false, ops_cpu_best, &EXACT},
+        {"tiny-spec", false, lab_avx2, &EXACT},
+        {"tiny-a", false, ops_cpu_best, &EXACT},
+        {"tiny-b-nvfp4", false, ops_cpu_best, &EXACT},
+        {"tiny-b-mixed", false, lab_avx2, &EXACT},
+        {"tiny-b-ct", false, ops_cpu_best, &EXACT},
+        {"tiny-b-fp8", false, lab_avx2, &EXACT},
         /* the rest is left out under sanitizers */
-        {"tiny-spec", false, ops_cpu_best},
-        {"tiny-a", false, ops_cpu_scalar},
-        {"tiny-b", false, ops_cpu_scalar},
-        {"tiny-spec", false, ops_cpu_scalar},
-        {"mini", false, ops_cpu_best},
-        {"mini", false, lab_avx2},
-        {"mini", false, ops_cpu_scalar},
-        {"mini-spec", false, ops_cpu_best},
+        {"tiny-spec", false, ops_cpu_best, &EXACT},
+        {"tiny-a", false, ops_cpu_scalar, &EXACT},
+        {"tiny-b", false, ops_cpu_scalar, &EXACT},
+        {"tiny-spec", false, ops_cpu_scalar, &EXACT},
+        {"mini", false, ops_cpu_best, &EXACT},
+        {"mini", false, lab_avx2, &EXACT},
+        {"mini", false, ops_cpu_scalar, &EXACT},
+        {"mini-spec", false, ops_cpu_best, &EXACT},
+        {"tiny-b-nvfp4", false, ops_cpu_scalar, &EXACT},
+        {"tiny-b-nvfp4", false, lab_avx2, &EXACT},
+        {"tiny-b-mixed", false, ops_cpu_scalar, &EXACT},
+        {"tiny-b-mixed", false, ops_cpu_best, &EXACT},
+        {"tiny-b-ct", false, ops_cpu_scalar, &EXACT},
+        {"tiny-b-ct", false, lab_avx2, &EXACT},
+        {"tiny-b-fp8", false, ops_cpu_scalar, &EXACT},
+        {"tiny-b-fp8", false, ops_cpu_best, &EXACT},
+        {"mini-nvfp4", false, ops_cpu_scalar, &EXACT},
+        {"mini-nvfp4", false, ops_cpu_best, &EXACT},
+        {"mini-spec-nvfp4", false, ops_cpu_scalar, &EXACT},
+        {"mini-spec-nvfp4", false, ops_cpu_best, &EXACT},
     };
-    enum { CASES = FIRST_CASES_ONLY ? 6 : sizeof cases / sizeof *cases };
+    enum { CASES = FIRST_CASES_ONLY ? 10 : sizeof cases / sizeof *cases };
     static char titles[CASES][64];
     struct CMUnitTest tests[CASES];
     for (int i = 0; i < CASES; i++) {
-        snprintf(titles[i], sizeof titles[i], "golden_%s_%s", cases[i].name, cases[i].table()->name);
+        snprintf(titles[i], sizeof titles[i], "golden_%s_%s_%s", cases[i].name, cases[i].rules->mode,
+                 cases[i].table()->name);
         tests[i] = (struct CMUnitTest){titles[i], test_case, NULL, NULL, &cases[i]};
     }
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,7 +141,6 @@ static void test_refused(void **state) {
         {"\"attention_bias\": false", "\"use_sliding_window\": true", "use_sliding_window is true"},
         {"\"attention_bias\": false", "\"sliding_window\": 4096", "sliding_window is 4096"},
         {"\"attention_bias\": false", "\"num_experts\": 8", "num_experts is 8"},
-        {"\"attention_bias\": false", "\"quantization_config\": {\"quant_method\": \"modelopt\"}", "\"modelopt\""},
         {"\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "rope_parameters.rope_type is \"yarn\""},
         {"\"rope_type\": \"default\"", "\"type\": \"linear\"", "rope_parameters.type is \"linear\""},
         {"\"partial_rotary_factor\": 0.25}", "\"partial_rotary_factor\": 0.25}, \"rope_theta\": 5", "rope_theta is"},
