@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "cli/cli.h"
+#include "cli/stored_format.h"
 #include "format/checkpoint.h"
 #include "model/model.h"
 #include "text/chat.h"
@@ -19,6 +20,7 @@
 typedef struct group {
     char name[200]; /* "model.layers.*.mlp.up_proj.weight" */
     const tensor *sample;
+    stored_format format;
     bool same_shape;
     int count;
     uint64_t bytes;
@@ -62,52 +64,67 @@ static bool same_shape(const tensor *a, const tensor *b) {
            memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
 }
 
+/* Scales belong to their matrix: they add their bytes to its group. */
 static int make_groups(const checkpoint *c, group *groups) {
     int count = 0;
     for (int i = 0; i < checkpoint_count(c); i++) {
         const tensor *t = checkpoint_at(c, i);
+        stored_format format = stored_format_of(c, t);
+        const tensor *owner = format.owner;
         char name[sizeof groups->name];
-        group_name(t->name, name, sizeof name);
+        group_name(owner->name, name, sizeof name);
         int g = 0;
-        while (g < count && (strcmp(groups[g].name, name) || groups[g].sample->type != t->type)) g++;
+        while (g < count && (strcmp(groups[g].name, name) || strcmp(groups[g].format.name, format.name))) g++;
         if (g == count) {
-            groups[count++] = (group){.sample = t, .same_shape = true};
+            groups[count++] = (group){.sample = owner, .format = format, .same_shape = true};
             memcpy(groups[g].name, name, sizeof name);
         }
-        groups[g].same_shape &= same_shape(groups[g].sample, t);
-        groups[g].count++;
+        groups[g].same_shape &= same_shape(groups[g].sample, owner);
+        groups[g].count += t == owner;
         groups[g].bytes += t->bytes;
     }
     return count;
 }
 
-static void print_shape(const tensor *t) {
+static void print_shape(const tensor *t, int columns_per_element) {
     putchar('[');
-    for (int i = 0; i < t->rank; i++) printf("%s%" PRId64, i ? ", " : "", t->shape[i]);
+    for (int i = 0; i < t->rank; i++)
+        printf("%s%" PRId64, i ? ", " : "", t->shape[i] * (i + 1 == t->rank ? columns_per_element : 1));
     putchar(']');
+}
+
+/* Each format once, with the bytes of all groups that have it. */
+static void print_formats(const group *groups, int count) {
+    printf("formats\n");
+    for (int i = 0; i < count; i++) {
+        const char *name = groups[i].format.name;
+        uint64_t bytes = 0;
+        bool first = true;
+        for (int k = 0; k < count; k++) {
+            if (strcmp(groups[k].format.name, name)) continue;
+            first &= k >= i;
+            bytes += groups[k].bytes;
+        }
+        if (!first) continue;
+        printf("  %-10s ", name);
+        print_size(bytes);
+        putchar('\n');
+    }
 }
 
 static void print_groups(const checkpoint *c) {
     group *groups = mem_zero((size_t)checkpoint_count(c), sizeof *groups);
     int count = make_groups(c, groups);
-    uint64_t by_type[DTYPE_COUNT] = {0};
-    printf("tensors (%d)\n", checkpoint_count(c));
+    printf("tensors (%d); packed matrices with their scales\n", checkpoint_count(c));
     for (int i = 0; i < count; i++) {
         const group *g = &groups[i];
-        printf("  %-72s %4d x %-8s ", g->name, g->count, dtype_name(g->sample->type));
-        print_shape(g->sample);
+        printf("  %-72s %4d x %-10s ", g->name, g->count, g->format.name);
+        print_shape(g->sample, g->format.columns_per_element);
         printf("%s  ", g->same_shape ? "" : " and others");
         print_size(g->bytes);
         putchar('\n');
-        by_type[g->sample->type] += g->bytes;
     }
-    printf("formats\n");
-    for (int i = 0; i < DTYPE_COUNT; i++) {
-        if (!by_type[i]) continue;
-        printf("  %-10s ", dtype_name((dtype)i));
-        print_size(by_type[i]);
-        putchar('\n');
-    }
+    print_formats(groups, count);
     free(groups);
 }
 
@@ -115,7 +132,7 @@ static void print_tensors(const checkpoint *c) {
     for (int i = 0; i < checkpoint_count(c); i++) {
         const tensor *t = checkpoint_at(c, i);
         printf("  %-72s %-8s ", t->name, dtype_name(t->type));
-        print_shape(t);
+        print_shape(t, 1);
         printf("  %s +%" PRIu64 "\n", t->file, t->offset);
     }
 }
@@ -137,19 +154,19 @@ static void print_config(const model_config *c) {
     if (!c->mtp_layers) warn("no MTP layer: nothing to draft with but context lookup", "");
 }
 
-static void print_budget(const checkpoint *c, const model_config *config, int context, int parallel) {
+static void print_budget(const checkpoint *c, const model_config *config, dtype kv_type, int context, int parallel) {
     uint64_t weights = 0;
     for (int i = 0; i < checkpoint_count(c); i++) {
         const tensor *t = checkpoint_at(c, i);
         if (strncmp(t->name, "model.visual.", 13)) weights += t->bytes;
     }
-    uint64_t page = model_kv_page_bytes(config, DTYPE_BF16);
+    uint64_t page = model_kv_page_bytes(config, kv_type);
     uint64_t pages = ((uint64_t)context + KV_PAGE - 1) / KV_PAGE;
     uint64_t state = 4 * (uint64_t)(model_recurrent_count(config) + model_conv_count(config));
     uint64_t kv = pages * page * (uint64_t)parallel, states = state * (uint64_t)parallel, sum = weights + kv + states;
     printf("memory for %d request%s of %d tokens\n  weights          ", parallel, parallel > 1 ? "s" : "", context);
     print_size(weights);
-    printf("\n  KV cache, bf16   ");
+    printf("\n  KV cache, %-7s", kv_type == DTYPE_F8_E4M3 ? "fp8" : "bf16");
     print_size(kv);
     printf(" (%.1f kB a token)\n  recurrent state  ", (double)page / KV_PAGE / 1e3);
     print_size(states);
@@ -225,21 +242,24 @@ int cmd_inspect(int argc, char **argv) {
     if (checkpoint_open(dir, &c, &err) != ERR_OK) return cli_fail(&err);
     model_config config;
     err_code known = model_config_read(dir, &config, &err);
-    if (known == ERR_OK) print_config(&config);
+    bool readable = known == ERR_OK;
+    model *m = NULL;
+    if (readable) { /* binding the weights finds what is missing, unknown, mis-shaped or cannot be right */
+        print_config(&config);
+        known = model_open(dir, &(model_options){.rows_max = 1, .segments_max = 1}, &m, &err);
+    }
+    if (m) printf("quantisation: %s\n", model_quantization(m));
     if (all)
         print_tensors(c);
     else
         print_groups(c);
     if (scan)
         for (int i = 0; i < checkpoint_count(c); i++) scan_tensor(checkpoint_at(c, i));
-    if (known == ERR_OK) print_budget(c, &config, context, parallel);
-    check_text(dir, known == ERR_OK ? &config : NULL);
+    if (readable) print_budget(c, &config, m ? model_kv_default(m) : DTYPE_BF16, context, parallel);
+    for (int i = 0; m && i < model_warning_count(m); i++) warn("", model_warning(m, i));
+    check_text(dir, readable ? &config : NULL);
+    model_close(m);
     checkpoint_close(c);
-    if (known == ERR_OK) { /* binding the weights finds what is missing, unknown or mis-shaped; it reads little data */
-        model *m;
-        known = model_open(dir, &(model_options){.rows_max = 1, .segments_max = 1}, &m, &err);
-        if (known == ERR_OK) model_close(m);
-    }
     printf("%d warning%s\n", warnings, warnings == 1 ? "" : "s");
     return known == ERR_OK ? 0 : cli_fail(&err);
 }

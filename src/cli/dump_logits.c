@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/dump.h"
@@ -138,6 +139,7 @@ static err_code open_all(dump *d, error *err) {
     model_options options = {.pool = d->pool, .rows_max = rows, .tree_rows_max = rows};
     ERR_TRY(model_open(d->o.dir, &options, &d->m, err));
     d->c = model_get_config(d->m);
+    for (int i = 0; i < model_warning_count(d->m); i++) log_line(LOG_WARN, "%s", model_warning(d->m, i));
     if (d->o.mtp && !d->c->mtp_layers) ERR_FAIL(err, ERR_UNSUPPORTED, "--mtp: %s has no MTP layer", d->o.dir);
     ERR_TRY(find_limit(d, err));
     return open_state(d, err);

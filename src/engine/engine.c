@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 enum { CONTEXT_DEFAULT = 32768, QUEUE_DEFAULT = 64, QUEUE_MAX = 1 << 20 };
@@ -111,6 +112,7 @@ static err_code open_parts(hearth_engine *e, const char *dir, const hearth_optio
                              .progress = o->progress,
                              .progress_context = o->progress_context};
     ERR_TRY(model_open(dir, &options, &e->model, err));
+    for (int i = 0; i < model_warning_count(e->model); i++) log_line(LOG_WARN, "%s", model_warning(e->model, i));
     e->config = model_get_config(e->model);
     ERR_TRY(set_limits(e, o, err));
     ERR_TRY(open_format(e, dir, o->reasoning, err));

@@ -63,15 +63,15 @@ const tensor *binder_need(binder *b, const char *prefix, const char *name, const
         binder_problem(b, "%s%s is missing", prefix, name);
         return NULL;
     }
+    if (t->type != DTYPE_BF16 && t->type != DTYPE_F16 && t->type != DTYPE_F32) {
+        binder_problem(b, "%s has dtype %s (known: BF16, F16, F32)", t->name, dtype_name(t->type));
+        return NULL;
+    }
     if (!same_shape(t, shape, rank)) {
         char is[64], want[64];
         binder_shape_text(is, t->shape, t->rank);
         binder_shape_text(want, shape, rank);
         binder_problem(b, "%s is %s, must be %s", t->name, is, want);
-        return NULL;
-    }
-    if (t->type != DTYPE_BF16 && t->type != DTYPE_F16 && t->type != DTYPE_F32) {
-        binder_problem(b, "%s has dtype %s (known: BF16, F16, F32)", t->name, dtype_name(t->type));
         return NULL;
     }
     b->bytes += t->bytes;

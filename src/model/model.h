@@ -29,7 +29,8 @@ const model_config *model_get_config(const model *m);
 uint64_t model_weight_bytes(const model *m); /* read per step */
 uint64_t model_workspace_bytes(const model *m);
 const char *model_quantization(const model *m); /* as the checkpoint calls it, "ModelOpt NVFP4"; "none" */
-bool model_kv_scaled(const model *m);           /* the checkpoint has scales for an FP8 KV cache */
+/* What the KV cache is stored as unless someone asks: FP8 where the checkpoint has scales for it, else bf16. */
+dtype model_kv_default(const model *m);
 /* What was found while binding that can be run but looks wrong, one line each, without a newline. */
 int model_warning_count(const model *m);
 const char *model_warning(const model *m, int index);

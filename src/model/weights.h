@@ -1,7 +1,7 @@
 /* The tensors of a checkpoint bound to their places in the model, by name and shape.
  *
- * Matrices stay where they are, in the mapped file, each in the layout it is stored in (plain, NVFP4, FP8). Small vectors become fp32 with
- * what can be computed once already done: 1 + w of zero-centred norms, -exp(A_log). */
+ * Matrices stay where they are, in the mapped file, each in the layout it is stored in (plain, NVFP4, FP8). Small vectors
+ * become fp32 with what can be computed once already done: 1 + w of zero-centred norms, -exp(A_log). */
 #ifndef HEARTH_MODEL_WEIGHTS_H
 #define HEARTH_MODEL_WEIGHTS_H
 
