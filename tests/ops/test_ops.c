@@ -476,8 +476,13 @@ static outcome run(const ops *o, pool *p, const world *w, const step_state *init
     x.conv = floats(rows * w->channels), x.gdn = floats(rows * w->value_width);
     x.stash = (gdn_stash){floats(rows * w->channels), floats(rows * g->key_heads * g->key_dim),
                           floats(rows * w->value_width), floats(rows * g->value_heads), floats(rows * g->value_heads)};
-    kv_pool kv = {w->kv_type, LAYERS,   w->attention.kv_heads, w->attention.head_dim, w->page_count,
-                  x.state.k,  x.state.v};
+    kv_pool kv = {.type = w->kv_type,
+                  .layers = LAYERS,
+                  .kv_heads = w->attention.kv_heads,
+                  .head_dim = w->attention.head_dim,
+                  .page_count = w->page_count,
+                  .k = x.state.k,
+                  .v = x.state.v};
     o->qkv_store(p, x.q, x.gate, w->qg, w->k, w->v, w->q_scale, w->k_scale, eps, &w->attention, &kv, LAYER, segments,
                  w->segment_count);
     o->attention(p, x.attention, x.q, x.gate, &w->attention, &kv, LAYER, segments, w->segment_count);

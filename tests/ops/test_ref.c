@@ -13,7 +13,7 @@ static const ops *o; /* the table under test */
 static void test_embed(void **state) {
     (void)state;
     static const uint16_t bf16[] = {0x3f80, 0x4000, 0x4040, 0xbf80, 0xc000, 0xc040}; /* 1 2 3 / -1 -2 -3 */
-    const matrix table = {DTYPE_BF16, 2, 3, bf16};
+    const matrix table = {.type = DTYPE_BF16, .rows = 2, .cols = 3, .data = bf16};
     float out[9];
     o->embed(NULL, out, &table, (const int32_t[]){1, 0, 1}, 3);
     static const float want[] = {-1, -2, -3, 1, 2, 3, -1, -2, -3};
@@ -32,7 +32,9 @@ static void test_matmul(void **state) {
         wh[i] = f32_to_f16(w32[i]);
     }
     for (int i = 0; i < N * COLS; i++) x[i] = (float)(i % 5 - 2) * 0.5f;
-    const matrix types[] = {{DTYPE_F32, ROWS, COLS, w32}, {DTYPE_BF16, ROWS, COLS, wb}, {DTYPE_F16, ROWS, COLS, wh}};
+    const matrix types[] = {{.type = DTYPE_F32, .rows = ROWS, .cols = COLS, .data = w32},
+                            {.type = DTYPE_BF16, .rows = ROWS, .cols = COLS, .data = wb},
+                            {.type = DTYPE_F16, .rows = ROWS, .cols = COLS, .data = wh}};
     for (int t = 0; t < 3; t++) {
         o->matmul(NULL, out, x, &types[t], N);
         for (int r = 0; r < N; r++)
@@ -48,7 +50,7 @@ static void test_matmul(void **state) {
 static void test_dot_order(void **state) {
     (void)state;
     float x[32], w[32], out;
-    const matrix m = {DTYPE_F32, 1, 32, w};
+    const matrix m = {.type = DTYPE_F32, .rows = 1, .cols = 32, .data = w};
     for (int i = 0; i < 32; i++) x[i] = 1, w[i] = 0;
     w[0] = 0x1p24f, w[16] = 1, w[8] = 1; /* lane 0: 2^24 + 1 = 2^24; then + lane 8: 2^24 */
     o->matmul(NULL, &out, x, &m, 1);
@@ -89,7 +91,8 @@ enum { DIM = 4 };
 static float pool_k[2 * 2 * KV_PAGE * DIM], pool_v[2 * 2 * KV_PAGE * DIM]; /* layers 2, pages 2, one head */
 static const float inv_freq[] = {0.5f};
 static const attention_shape one_head = {1, 1, DIM, 2, inv_freq};
-static const kv_pool pages = {DTYPE_F32, 2, 1, DIM, 2, pool_k, pool_v};
+static const kv_pool pages = {
+    .type = DTYPE_F32, .layers = 2, .kv_heads = 1, .head_dim = DIM, .page_count = 2, .k = pool_k, .v = pool_v};
 static const int32_t page_table[] = {1, 0}; /* the first 64 slots lie in page 1 */
 
 static float *slot_of(float *base, int layer, int slot) {
