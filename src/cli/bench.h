@@ -2,6 +2,7 @@
 #ifndef HEARTH_CLI_BENCH_H
 #define HEARTH_CLI_BENCH_H
 
+int bench_cache(int argc, char **argv);
 int bench_perf(int argc, char **argv);
 
 #endif

@@ -11,6 +11,8 @@ static const struct subject {
     const char *about;
 } subjects[] = {
     {"perf", bench_perf, "replay recorded agent conversations against a server; report speed, reuse and IoU"},
+    {"cache", bench_cache,
+     "prompt tokens of recorded conversations that a prefix cache computes again; no model is run"},
 };
 
 static void print_usage(FILE *out) {
