@@ -30,6 +30,7 @@ extern "C" {
 #endif
 
 #define HEARTH_VERSION "0.1.0"
+#define HEARTH_PARALLEL_MAX 64
 
 typedef enum {
     HEARTH_OK = 0,
@@ -58,7 +59,7 @@ typedef struct hearth_engine hearth_engine;
 
 typedef struct hearth_options {
     int context_max;  /* tokens of one request, prompt and answer; 0 = min(32768, the model's limit) */
-    int parallel;     /* requests running at once; 0 = 1 */
+    int parallel;     /* requests running at once, at most HEARTH_PARALLEL_MAX; 0 = 1 */
     int queue_max;    /* requests waiting beyond those; 0 = 64 */
     int threads;      /* CPU threads; 0 = all this process may use */
     bool reasoning;   /* default of enable_thinking */

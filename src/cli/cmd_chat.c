@@ -88,10 +88,10 @@ static void report(const hearth_event *last) {
             last->finish == HEARTH_FINISH_LENGTH ? ", cut at the limit" : "");
 }
 
-/* Runs the request to its end; Ctrl-C cancels it. */
+/* Runs the request to its end; Ctrl-C cancels it, and so does an output that nobody can read. */
 static void follow(const chat *c, hearth_request *request, answer *a) {
     while (!hearth_request_finished(request)) {
-        if (interrupted) hearth_request_cancel(request);
+        if (interrupted || ferror(stdout)) hearth_request_cancel(request);
         if (!hearth_request_next(request, &a->last, 100)) continue;
         show(c, a, &a->last);
     }
@@ -153,7 +153,7 @@ static int converse(chat *c) {
     char *line = NULL;
     size_t capacity = 0;
     int status = 0;
-    for (;;) {
+    while (!ferror(stdout)) {
         if (terminal) fputs("> ", stderr);
         ssize_t size = getline(&line, &capacity, stdin);
         if (size < 0) break;

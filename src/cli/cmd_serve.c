@@ -216,7 +216,7 @@ int cmd_serve(int argc, char **argv) {
         {"port-file", FLAG_TEXT, &c.port_file, "FILE", "write the port there, for scripts", 0, 0},
         {"model-name", FLAG_TEXT, &e->name, "NAME", "model id (the directory's name)", 0, 0},
         {"context", FLAG_INT, &e->context_max, "N", "tokens of one request (min of 32768 and the model's)", 1, 1 << 24},
-        {"parallel", FLAG_INT, &e->parallel, "N", "requests running at once (1)", 1, 1024},
+        {"parallel", FLAG_INT, &e->parallel, "N", "requests running at once (1)", 1, HEARTH_PARALLEL_MAX},
         {"queue", FLAG_INT, &e->queue_max, "N", "requests waiting beyond those (64)", 1, 100000},
         {"threads", FLAG_INT, &e->threads, "N", "CPU threads (all)", 1, 4096},
         {"reasoning", FLAG_ON_OFF, &e->reasoning, "on|off", "thinking when a request does not say (on)", 0, 0},

@@ -1,7 +1,10 @@
 /* hearth: one binary, a command per file (cmd_<name>.c). */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "hearth.h"
@@ -34,8 +37,14 @@ static void print_usage(FILE *out) {
     fputs("\nhearth COMMAND --help shows a command's options.\n", out);
 }
 
-int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of write(), not the end of the server */
+/* A standard descriptor that the caller left closed would go to the next file or client, which would then get what is
+ * printed. It is taken by one that fails, as a closed one does. */
+static void occupy_standard_files(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+static int run(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
         return 2;
@@ -53,4 +62,14 @@ int main(int argc, char **argv) {
     fprintf(stderr, "hearth: unknown command '%s'\n", argv[1]);
     print_usage(stderr);
     return 2;
+}
+
+int main(int argc, char **argv) {
+    occupy_standard_files();
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves is an error of write(), not the end of the server */
+    int status = run(argc, argv);
+    /* A result that did not arrive is a failure, whatever the command thinks. */
+    if (status || (!ferror(stdout) && !fflush(stdout))) return status;
+    if (errno != EPIPE) fprintf(stderr, "hearth: standard output: cannot write\n");
+    return 1;
 }

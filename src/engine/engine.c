@@ -30,8 +30,8 @@ static err_code check_range(const char *what, long long value, long long max, er
     return ERR_OK;
 }
 
-static err_code set_limits(hearth_engine *e, const hearth_options *o, error *err) {
-    int64_t model_max = e->config->context_max;
+static err_code set_limits(hearth_engine *e, const model_config *config, const hearth_options *o, error *err) {
+    int64_t model_max = config->context_max;
     if (model_max > INT32_MAX / 2) model_max = INT32_MAX / 2;
     ERR_TRY(check_range("context", o->context_max, model_max, err));
     ERR_TRY(check_range("parallel", o->parallel, PARALLEL_MAX, err));
@@ -44,8 +44,8 @@ static err_code set_limits(hearth_engine *e, const hearth_options *o, error *err
 }
 
 /* A checkpoint without a tokenizer still runs prompts given as ids; one with a broken tokenizer does not open. */
-static err_code open_format(hearth_engine *e, const char *dir, bool reasoning, error *err) {
-    e->vocabulary = e->config->vocab_rows;
+static err_code open_format(hearth_engine *e, const model_config *config, const char *dir, bool reasoning, error *err) {
+    e->vocabulary = config->vocab_rows;
     char *path = file_join(dir, "tokenizer.json");
     bool there = file_exists(path);
     free(path);
@@ -57,9 +57,9 @@ static err_code open_format(hearth_engine *e, const char *dir, bool reasoning, e
     ERR_TRY(chat_format_open(dir, reasoning, &e->format, err));
     e->tokens = chat_format_tokenizer(e->format);
     int count = tokenizer_count(e->tokens);
-    if (count > e->config->vocab_rows)
+    if (count > config->vocab_rows)
         ERR_FAIL(err, ERR_FORMAT, "%s: the tokenizer has %d ids, the model's embedding only %d rows", dir, count,
-                 e->config->vocab_rows);
+                 config->vocab_rows);
     e->vocabulary = count;
     return ERR_OK;
 }
@@ -103,8 +103,13 @@ static err_code start_thread(pthread_t *thread, bool *started, void *(*main)(voi
     return ERR_OK;
 }
 
+/* What is small comes first, so that a wrong option or tokenizer is told before gigabytes are read. */
 static err_code open_parts(hearth_engine *e, const char *dir, const hearth_options *o, error *err) {
     uint64_t available = memory_available();
+    model_config config;
+    ERR_TRY(model_config_read(dir, &config, err));
+    ERR_TRY(set_limits(e, &config, o, err));
+    ERR_TRY(open_format(e, &config, dir, o->reasoning, err));
     ERR_TRY(pool_create(o->threads, &e->workers, err));
     model_options options = {.pool = e->workers,
                              .rows_max = ROWS_MAX,
@@ -114,8 +119,6 @@ static err_code open_parts(hearth_engine *e, const char *dir, const hearth_optio
     ERR_TRY(model_open(dir, &options, &e->model, err));
     for (int i = 0; i < model_warning_count(e->model); i++) log_line(LOG_WARN, "%s", model_warning(e->model, i));
     e->config = model_get_config(e->model);
-    ERR_TRY(set_limits(e, o, err));
-    ERR_TRY(open_format(e, dir, o->reasoning, err));
     ERR_TRY(plan_memory(e, available, err));
     ERR_TRY(reserve_memory(e, err));
     ERR_TRY(start_thread(&e->engine_thread, &e->engine_started, scheduler_thread, e, err));

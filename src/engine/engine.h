@@ -17,7 +17,7 @@
 #include "model/model.h"
 #include "text/chat.h"
 
-enum { PARALLEL_MAX = 64, ROWS_MAX = 256, STEP_TARGET_MS = 200 };
+enum { PARALLEL_MAX = HEARTH_PARALLEL_MAX, ROWS_MAX = 256, STEP_TARGET_MS = 200 };
 
 struct hearth_engine {
     /* Fixed after open. */

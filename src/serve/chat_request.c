@@ -161,7 +161,7 @@ static bool take_top_k(parse *p, const field *f, const json *v) {
 
 static bool take_seed(parse *p, const field *f, const json *v) {
     int64_t seed;
-    if (!json_integer(v, &seed)) return wrong(p, f->name, "a whole number of at most 64 bits");
+    if (!json_integer(v, &seed)) return wrong(p, f->name, "a whole number from -2^63 to 2^63 - 1");
     p->out->params.has_seed = true;
     p->out->params.seed = (uint64_t)seed;
     return true;

@@ -688,6 +688,7 @@ bool http_server_drain(http_server *h) {
     bool busy = false;
     for (conn *c = h->connections, *next; c; c = next) {
         next = c->next;
+        if (c->state == STATE_BODY && !c->answered) answer_fault(c, (http_fault){503, "the server is shutting down"});
         if (c->exchange || evbuffer_get_length(c->out))
             busy = true;
         else

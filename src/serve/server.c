@@ -241,6 +241,7 @@ static void on_fault(void *context, http_exchange *x, int status, const char *me
     const char *code = "bad_request";
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].status == status) code = codes[i].code;
+    if (status == 503 && s->draining) code = "shutting_down";
     api_error e;
     if (status == 413)
         api_fail(&e, status, code, NULL, "%s; at most %zu bytes are accepted", message, s->options.limits.body_max);
@@ -296,13 +297,20 @@ void server_stop(server *s) {
     server_wake(s);
 }
 
+static bool engine_works(const server *s) {
+    if (!s->engine) return false;
+    hearth_stats stats = hearth_engine_stats(s->engine);
+    return stats.running + stats.queued > 0;
+}
+
+/* At the end only work that did not let itself be cancelled forces the exit; clients that do not read are cut off. */
 static void on_drain_tick(evutil_socket_t fd, short what, void *context) {
     (void)fd, (void)what;
     server *s = context;
     double waited_ms = clock_ms_since(s->drain_start_ns);
     bool quiet = http_server_drain(s->http) && !s->chats;
     if (quiet || waited_ms > s->options.drain_ms + DRAIN_GRACE_MS) {
-        s->forced = !quiet;
+        s->forced = !quiet && engine_works(s);
         event_base_loopbreak(s->base);
         return;
     }

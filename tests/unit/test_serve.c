@@ -1154,17 +1154,20 @@ static void drain(void **state) {
     (void)state;
     fixture f;
     start(&f);
-    int idle = dial(&f), running = dial(&f), stream = dial(&f);
+    int idle = dial(&f), running = dial(&f), stream = dial(&f), sending = dial(&f);
     put_text(idle, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
     answer a = receive(idle);
     answer_free(&a);
     post_chat(running, "sleep 400\nsay done", "");
     post_chat(stream, "say a\nsleep 400\nsay b", "\"stream\":true");
+    put_text(sending, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
     wait_for(&f.engine->live, 2);
     usleep(50000);
     f.stopped = true;
     server_stop(f.server);
     assert_true(is_closed(idle));
+    expect_error(receive(sending), 503, "shutting_down"); /* at once: the rest of it may never come */
+    close(sending);
     int late = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)f.port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
