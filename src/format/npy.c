@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -44,18 +45,25 @@ err_code npy_write(npy_writer *w, const float *data, int64_t rows, error *err) {
     return put(w, data, (size_t)rows * (size_t)w->cols * sizeof *data, err);
 }
 
+/* A file that is not whole goes; a device or a pipe that was given as the output is not ours to remove. */
+static void discard(npy_writer *w) {
+    struct stat st;
+    if (stat(w->path, &st) == 0 && S_ISREG(st.st_mode)) unlink(w->path);
+}
+
 err_code npy_close(npy_writer *w, error *err) {
     HEARTH_ASSERT(!w->missing);
     FILE *file = w->file;
     w->file = NULL;
     if (fclose(file) == 0) return ERR_OK;
-    unlink(w->path);
-    ERR_FAIL(err, ERR_IO, "%s: cannot write: %s", w->path, strerror(errno));
+    int why = errno;
+    discard(w);
+    ERR_FAIL(err, ERR_IO, "%s: cannot write: %s", w->path, strerror(why));
 }
 
 void npy_abandon(npy_writer *w) {
     if (!w->file) return;
     fclose(w->file);
     w->file = NULL;
-    unlink(w->path);
+    discard(w);
 }
