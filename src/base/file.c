@@ -139,9 +139,25 @@ static err_code write_in_dir(const char *path, const char *dir, span data, error
     return code == ERR_OK ? sync_dir(dir, err) : code;
 }
 
-err_code file_write_atomic(const char *path, span data, error *err) {
+static char *dir_of(const char *path) {
     const char *slash = strrchr(path, '/');
-    char *dir = slash ? mem_copy(path, slash == path ? 1 : (size_t)(slash - path)) : mem_copy(".", 1);
+    return slash ? mem_copy(path, slash == path ? 1 : (size_t)(slash - path)) : mem_copy(".", 1);
+}
+
+err_code file_check_writable(const char *path, error *err) {
+    char *dir = dir_of(path), *temp;
+    int fd;
+    err_code code = open_temp(path, dir, &temp, &fd, err);
+    free(dir);
+    if (code != ERR_OK) return code;
+    close(fd);
+    unlink(temp);
+    free(temp);
+    return ERR_OK;
+}
+
+err_code file_write_atomic(const char *path, span data, error *err) {
+    char *dir = dir_of(path);
     err_code code = write_in_dir(path, dir, data, err);
     free(dir);
     return code;

@@ -27,6 +27,8 @@ err_code file_read(const char *path, size_t size_max, buffer *out, error *err);
 /* Writes path through a temporary file in the same directory, fsync and rename: readers see the old or the new file,
  * also after a crash. The mode of an existing file is kept; a symbolic link is replaced by the file. */
 err_code file_write_atomic(const char *path, span data, error *err);
+/* Whether that could begin now: for telling before a long run rather than after it. Leaves nothing behind. */
+err_code file_check_writable(const char *path, error *err);
 
 bool file_exists(const char *path);
 err_code file_make_dirs(const char *path, error *err); /* mkdir -p */

@@ -132,6 +132,17 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+/* Before the replay: an hour of measuring must not end with a file that cannot be written. */
+static err_code check_outputs(const perf_command *c, error *err) {
+    if (c->svg_path) ERR_TRY(file_check_writable(c->svg_path, err));
+    if (!c->report_dir) return ERR_OK;
+    ERR_TRY(file_make_dirs(c->report_dir, err));
+    char *inside = file_join(c->report_dir, "report");
+    err_code code = file_check_writable(inside, err);
+    free(inside);
+    return code;
+}
+
 static err_code write_outputs(const perf_command *c, const perf_report *report, error *err) {
     buffer out = {0};
     err_code code = ERR_OK;
@@ -163,6 +174,7 @@ static int report_result(const perf_command *c, const trace *t, const replay_res
 static int perf_over_http(perf_command *c, const trace *t, token_counter *counter) {
     error err;
     char *key = NULL;
+    if (check_outputs(c, &err) != ERR_OK) return cli_fail(&err);
     if (c->key_path && read_key(c->key_path, &key, &err) != ERR_OK) return cli_fail(&err);
     c->options.api_key = key;
     replay_result result;

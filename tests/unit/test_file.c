@@ -241,6 +241,20 @@ static void test_write_refused(void **state) {
     assert_int_equal(entries_in(dir), 0);
 }
 
+static void test_check_writable(void **state) {
+    (void)state;
+    error err = {0};
+    char dir[1024], path[1100];
+    snprintf(dir, sizeof dir, "%s", test_temp("writable"));
+    snprintf(path, sizeof path, "%s/file", dir);
+    expect(file_check_writable(path, &err), ERR_NOT_FOUND, &err, path,
+           ": cannot create a temporary file beside it: No such file or directory");
+    assert_int_equal(file_make_dirs(dir, NULL), ERR_OK);
+    assert_int_equal(file_check_writable(path, NULL), ERR_OK);
+    assert_int_equal(entries_in(dir), 0);
+    expect(file_check_writable(dir, &err), ERR_INVALID, &err, dir, ": not a regular file");
+}
+
 /* The disk fills up (here: the process may not write more). The old file stays whole, the new one goes. */
 static void test_write_full(void **state) {
     (void)state;
@@ -318,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_write),
         cmocka_unit_test(test_write_relative),
         cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_check_writable),
         cmocka_unit_test(test_write_full),
         cmocka_unit_test(test_make_dirs),
         cmocka_unit_test(test_exists),
