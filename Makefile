@@ -57,14 +57,19 @@ SCRIPTS := tests/tidy/tidy.py $(sort $(wildcard tests/e2e/test_*.py))
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(wildcard examples/*.c))
 SOURCES := $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 
-.PHONY: all help demo check bench fuzz lint format install clean
-.PRECIOUS: $(OBJ)/%.o
+# CUDA operators are built for the GPU targets alone; CUDA=0, or no nvcc, leaves them out.
+NVCC    := $(if $(filter 0,$(CUDA)),,$(shell command -v nvcc 2>/dev/null))
+NVFLAGS := -std=c++17 -O3 -Isrc -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
+GPU_OBJ := $(patsubst %.cu,$(OBJ)/%.cu.o,$(wildcard src/ops/cuda/*.cu))
+
+.PHONY: all help demo check bench fuzz lint format install clean check-gpu bench-gpu
+.PRECIOUS: $(OBJ)/%.o $(OBJ)/%.cu.o
 
 all: $(BUILD)/hearth $(BUILD)/libhearth.a $(EXAMPLES) ## build the binary, the library and the examples
 
 help: ## this list
 	@echo "make [target] [SAN=asan|tsan] [STATIC=1] [CC=clang] [PREFIX=/usr/local]"
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' Makefile
 
 $(OBJ)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -111,6 +116,16 @@ $(BUILD)/fuzzer/%: $(OBJ)/tests/fuzz/%.o $(BUILD)/libhearth.a
 	$(call say,ld)
 	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
+$(OBJ)/%.cu.o: %.cu $(wildcard src/ops/cuda/*.h src/ops/cuda/*.cuh tests/gpu/*.cuh) Makefile
+	@mkdir -p $(@D)
+	$(call say,nvcc)
+	$(Q)$(NVCC) $(NVFLAGS) -c -o $@ $<
+
+$(BUILD)/tests/gpu/%: $(OBJ)/tests/gpu/%.cu.o $(GPU_OBJ) $(BUILD)/libhearth.a
+	@mkdir -p $(@D)
+	$(call say,ld)
+	$(Q)$(NVCC) -cudart static -Xcompiler -static-libgcc,-static-libstdc++ -o $@ $^
+
 demo: all ## serve a model, replay recorded agent turns, print the report
 	HEARTH=$(BUILD)/hearth sh demo/run.sh
 
@@ -120,6 +135,12 @@ check: all $(TESTS) $(FUZZERS) ## run every test (SAN=asan, SAN=tsan for the san
 
 bench: all $(BENCHES) ## measure the host and CPU paths
 	@for b in $(BENCHES); do $$b || exit 1; done
+
+check-gpu: $(if $(NVCC),$(BUILD)/tests/gpu/check_cuda_ops) ## check the CUDA operators on this machine's GPU
+	@$(if $(NVCC),$<,echo "skip: no nvcc, or CUDA=0"; echo "0 passed, 0 failed, 1 skipped")
+
+bench-gpu: $(if $(NVCC),$(BUILD)/tests/gpu/bench_cuda_ops) ## measure the CUDA operators
+	@$(if $(NVCC),$<,echo "skip: no nvcc, or CUDA=0")
 
 fuzz: ## run a fuzz target with libFuzzer: make fuzz T=json [SECONDS=60]
 	@[ -f tests/fuzz/fuzz_$(T).c ] || { echo "T=$(T): known are $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))"; exit 2; }
