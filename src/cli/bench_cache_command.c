@@ -15,7 +15,7 @@ enum { SNAPSHOT_MB_27B = 154, TOKEN_KB_27B = 32 };
 #define CACHE_BYTES_DEFAULT (8ull << 30)
 
 typedef struct cache_command {
-    const char *trace_path, *order, *edit_rate, *json_path;
+    const char *trace_path, *order, *json_path;
     int conversations, turns;
     cache_bench_options options;
 } cache_command;
@@ -110,11 +110,6 @@ static int report(const cache_command *c, const cache_bench_result *r) {
     return status;
 }
 
-static int wrong_usage(const char *message) {
-    fprintf(stderr, "hearth bench cache: %s\ntry: hearth bench cache --help\n", message);
-    return 2;
-}
-
 static bool read_order(cache_command *c) {
     for (size_t i = 0; i < sizeof order_names / sizeof *order_names; i++)
         if (!strcmp(c->order, order_names[i])) {
@@ -124,23 +119,12 @@ static bool read_order(cache_command *c) {
     return false;
 }
 
-/* A share, 0 to 1. */
-static bool read_rate(const char *text, double *out) {
-    arena *a = arena_create();
-    const json *value;
-    bool ok = json_parse(a, span_text(text), 1, &value, NULL) == ERR_OK && json_is(value, JSON_NUMBER) &&
-              json_double(value, out) && *out >= 0 && *out <= 1;
-    arena_destroy(a);
-    return ok;
-}
-
 static int run_command(cache_command *c) {
-    if (!c->trace_path) return wrong_usage("--trace FILE is missing");
-    if (!c->options.tokenizer_dir) return wrong_usage("--tokenizer DIR is missing");
-    if (!read_order(c)) return wrong_usage("--order is file, interleave2 or round-robin");
-    if (!read_rate(c->edit_rate, &c->options.edit_rate)) return wrong_usage("--edit-rate is a number from 0 to 1");
+    if (!c->trace_path) return cli_misuse("bench cache", "--trace FILE is missing");
+    if (!c->options.tokenizer_dir) return cli_misuse("bench cache", "--tokenizer DIR is missing");
+    if (!read_order(c)) return cli_misuse("bench cache", "--order is file, interleave2 or round-robin");
     if (!c->options.snapshot_bytes || !c->options.token_bytes)
-        return wrong_usage("--snapshot-bytes and --token-bytes must not be 0");
+        return cli_misuse("bench cache", "--snapshot-bytes and --token-bytes must not be 0");
     error err;
     trace t;
     if (trace_read(c->trace_path, (size_t)c->conversations, (size_t)c->turns, &t, &err) != ERR_OK)
@@ -153,7 +137,6 @@ static int run_command(cache_command *c) {
 
 int bench_cache(int argc, char **argv) {
     cache_command c = {.order = "file",
-                       .edit_rate = "0",
                        .options = {.cache_bytes = CACHE_BYTES_DEFAULT,
                                    .snapshot_bytes = SNAPSHOT_MB_27B * 1000000ull,
                                    .token_bytes = TOKEN_KB_27B * 1024,
@@ -162,10 +145,10 @@ int bench_cache(int argc, char **argv) {
         {"trace", FLAG_TEXT, &c.trace_path, "FILE", "recorded conversations, one JSON object a line", 0, 0},
         {"tokenizer", FLAG_TEXT, &c.options.tokenizer_dir, "DIR",
          "model directory with tokenizer and template; weights are not needed", 0, 0},
-        {"order", FLAG_TEXT, &c.order, "O", "file (default), interleave2 or round-robin", 0, 0},
+        {"order", FLAG_TEXT, &c.order, "O", "file, interleave2 or round-robin (file)", 0, 0},
         {"cache-bytes", FLAG_BYTES, &c.options.cache_bytes, "N", "memory of pages and snapshots (8G)", 0, 0},
-        {"edit-rate", FLAG_TEXT, &c.edit_rate, "P",
-         "chance, each turn, that a token of what was sent before is changed from then on (0)", 0, 0},
+        {"edit-rate", FLAG_NUMBER, &c.options.edit_rate, "P",
+         "chance, each turn, that a token of what was sent before is changed from then on (0)", 0, 1},
         {"seed", FLAG_U64, &c.options.seed, "N", "of the edits (1)", 0, 0},
         {"snapshot-bytes", FLAG_BYTES, &c.options.snapshot_bytes, "N", "one snapshot (154 MB, a 27B model)", 0, 0},
         {"token-bytes", FLAG_BYTES, &c.options.token_bytes, "N", "KV of one token (32 KiB, a 27B model)", 0, 0},
@@ -174,10 +157,14 @@ int bench_cache(int argc, char **argv) {
         {"json", FLAG_TEXT, &c.json_path, "FILE", "write the result as JSON; - is stdout, without the table", 0, 0},
         {0},
     };
-    const cli_spec spec = {"hearth bench cache --trace FILE --tokenizer DIR [options]",
-                           "How many prompt tokens of recorded conversations a prefix cache of a given size computes "
-                           "again.\nNo model is run: prompts go through the real cache with pools that only count.",
-                           flags, 0, 0};
+    const cli_spec spec = {
+        .command = "bench cache",
+        .operands = "--trace FILE --tokenizer DIR [options]",
+        .about =
+            "How many prompt tokens of recorded conversations a prefix cache of a given size computes "
+            "again.\nNo model is run: prompts go through the real cache with pools that only count.",
+        .flags = flags,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;

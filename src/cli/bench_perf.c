@@ -214,17 +214,12 @@ static int perf_dry(const trace *t, token_counter *counter) {
     return 0;
 }
 
-static int wrong_usage(const char *message) {
-    fprintf(stderr, "hearth bench perf: %s\ntry: hearth bench perf --help\n", message);
-    return 2;
-}
-
 static int run_command(perf_command *c) {
-    if (!c->trace_path) return wrong_usage("--trace FILE is missing");
-    if (c->dry_run && !c->tokenizer_dir) return wrong_usage("--dry-run needs --tokenizer DIR");
-    if (!c->dry_run && !c->options.base_url) return wrong_usage("--base-url URL is missing");
+    if (!c->trace_path) return cli_misuse("bench perf", "--trace FILE is missing");
+    if (c->dry_run && !c->tokenizer_dir) return cli_misuse("bench perf", "--dry-run needs --tokenizer DIR");
+    if (!c->dry_run && !c->options.base_url) return cli_misuse("bench perf", "--base-url URL is missing");
     if (c->options.official && !c->options.model)
-        return wrong_usage("--official needs --model NAME: it asks nothing else");
+        return cli_misuse("bench perf", "--official needs --model NAME: it asks nothing else");
     error err;
     trace t;
     if (trace_read(c->trace_path, (size_t)c->conversations, (size_t)c->turns, &t, &err) != ERR_OK)
@@ -262,10 +257,13 @@ int bench_perf(int argc, char **argv) {
         {0},
     };
     const cli_spec spec = {
-        "hearth bench perf --base-url URL --trace FILE [options]",
-        "Replays recorded agent conversations against any OpenAI-compatible server, one request at a "
-        "time.\nExits with 1 when a turn got no answer (missing) or no whole one (unfinished).",
-        flags, 0, 0};
+        .command = "bench perf",
+        .operands = "--base-url URL --trace FILE [options]",
+        .about =
+            "Replays recorded agent conversations against any OpenAI-compatible server, one request at a "
+            "time.\nExits with 1 when a turn got no answer (missing) or no whole one (unfinished).",
+        .flags = flags,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;

@@ -14,6 +14,7 @@ typedef enum {
     FLAG_SWITCH, /* bool *: --name sets it */
     FLAG_ON_OFF, /* bool *: --name on|off */
     FLAG_INT,    /* int *, within [min, max] */
+    FLAG_NUMBER, /* double *, within [min, max] */
     FLAG_U64,    /* uint64_t * */
     FLAG_BYTES,  /* uint64_t *: 512M, 8G, 1.5G, plain bytes */
     FLAG_TEXT,   /* const char ** */
@@ -31,11 +32,12 @@ typedef struct flag {
     void *out;
     const char *value; /* placeholder in the help, NULL for a switch */
     const char *help;
-    int min, max; /* FLAG_INT; both 0 = no limits */
+    int min, max; /* FLAG_NUMBER; FLAG_INT, where both 0 = no limits */
 } flag;
 
 typedef struct cli_spec {
-    const char *usage;                /* "hearth serve MODEL [options]" */
+    const char *command;              /* "serve", "bench perf" */
+    const char *operands;             /* "MODEL [options]" */
     const char *about;                /* one or two sentences */
     const flag *flags;                /* ends with a NULL name */
     int arguments_min, arguments_max; /* positional; at most 8 */
@@ -52,6 +54,18 @@ bool cli_parse(const cli_spec *spec, int argc, char **argv, cli_arguments *argum
 
 /* Prints "hearth: message" to stderr and returns 1. */
 int cli_fail(const error *err);
+/* Wrong usage: prints "hearth COMMAND: what is wrong" and a pointer to --help to stderr and returns 2. */
+int cli_misuse(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+typedef struct cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} cli_command;
+
+/* Runs the command that argv[1] names, with argv moved on to it; prints the list for --help, help, or a word that is none
+ * of them. prefix: what comes before the command, "hearth" or "hearth dump". commands ends with a NULL name. */
+int cli_dispatch(const char *prefix, const cli_command *commands, int argc, char **argv);
 
 /* The commands; argv[0] is the command's name. */
 int cmd_serve(int argc, char **argv);

@@ -167,42 +167,34 @@ static int converse(chat *c) {
 
 /* ---- options */
 
-static bool parse_number(const char *name, const char *text, double *out) {
-    if (!text) return true;
-    arena *a = arena_create();
-    const json *value;
-    error err;
-    bool good = json_parse(a, span_text(text), 1, &value, &err) == ERR_OK && json_double(value, out) && *out >= 0;
-    arena_destroy(a);
-    if (!good) fprintf(stderr, "hearth chat: --%s %s: expected a number that is not negative\n", name, text);
-    return good;
-}
-
 int cmd_chat(int argc, char **argv) {
     hearth_options options = {0};
     chat c = {.params = hearth_request_defaults(), .color = isatty(STDOUT_FILENO)};
-    const char *system = NULL, *prompt = NULL, *temperature = NULL, *top_p = NULL;
+    const char *system = NULL, *prompt = NULL;
     uint64_t seed = UINT64_MAX;
     const flag flags[] = {
         {"system", FLAG_TEXT, &system, "TEXT", "system message", 0, 0},
         {"prompt", FLAG_TEXT, &prompt, "TEXT", "answer this one message and leave", 0, 0},
-        {"reasoning", FLAG_ON_OFF, &options.reasoning, "on|off", "let the model think first (default off)", 0, 0},
-        {"context", FLAG_INT, &options.context_max, "N", "tokens of the conversation (default 32768)", 1, 1 << 30},
-        {"threads", FLAG_INT, &options.threads, "N", "CPU threads (default all)", 1, 4096},
-        {"max-tokens", FLAG_INT, &c.params.max_tokens, "N", "longest answer (default what fits)", 1, 1 << 30},
-        {"temperature", FLAG_TEXT, &temperature, "T", "0 is greedy (default the checkpoint's)", 0, 0},
-        {"top-p", FLAG_TEXT, &top_p, "P", "share of probability to choose from (default the checkpoint's)", 0, 0},
-        {"seed", FLAG_U64, &seed, "N", "the same seed gives the same answers (default random)", 0, 0},
+        {"reasoning", FLAG_ON_OFF, &options.reasoning, "on|off", "let the model think first (off)", 0, 0},
+        {"context", FLAG_INT, &options.context_max, "N", "tokens of the conversation (32768)", 1, 1 << 30},
+        {"threads", FLAG_INT, &options.threads, "N", "CPU threads (all)", 1, 4096},
+        {"max-tokens", FLAG_INT, &c.params.max_tokens, "N", "longest answer (what fits)", 1, 1 << 30},
+        {"temperature", FLAG_NUMBER, &c.params.temperature, "T", "0 is greedy (the checkpoint's)", 0, 2},
+        {"top-p", FLAG_NUMBER, &c.params.top_p, "P", "share of probability to choose from (the checkpoint's)", 0, 1},
+        {"seed", FLAG_U64, &seed, "N", "the same seed gives the same answers (random)", 0, 0},
         {0},
     };
-    const cli_spec spec = {"hearth chat MODEL [options]",
-                           "Talks to a checkpoint in the terminal. Ctrl-C stops an answer; at the prompt it leaves.",
-                           flags, 1, 1};
+    const cli_spec spec = {
+        .command = "chat",
+        .operands = "MODEL [options]",
+        .about = "Talks to a checkpoint in the terminal. Ctrl-C stops an answer; at the prompt it leaves.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;
-    if (!parse_number("temperature", temperature, &c.params.temperature)) return 2;
-    if (!parse_number("top-p", top_p, &c.params.top_p)) return 2;
     c.params.has_seed = seed != UINT64_MAX;
     c.params.seed = seed;
     progress_bar bar;

@@ -229,10 +229,16 @@ int cmd_inspect(int argc, char **argv) {
         {"parallel", FLAG_INT, &parallel, "N", "requests at once, for the memory budget (1)", 1, 1024},
         {0},
     };
-    const cli_spec spec = {"hearth inspect MODEL [options]",
-                           "Shows a checkpoint's tensors, formats, memory budget and what looks wrong.\n"
-                           "Exit status 1 when it cannot be loaded.",
-                           flags, 1, 1};
+    const cli_spec spec = {
+        .command = "inspect",
+        .operands = "MODEL [options]",
+        .about =
+            "Shows a checkpoint's tensors, formats, memory budget and what looks wrong.\n"
+            "Exit status 1 when it cannot be loaded.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;

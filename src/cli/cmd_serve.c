@@ -233,10 +233,15 @@ int cmd_serve(int argc, char **argv) {
         {0},
     };
     const cli_spec spec = {
-        "hearth serve MODEL [options]",
-        "Serves a checkpoint directory over the OpenAI HTTP API (docs/http-api.md). SIGTERM or Ctrl-C\n"
-        "finishes what runs and stops; a second one stops at once.",
-        flags, 1, 1};
+        .command = "serve",
+        .operands = "MODEL [options]",
+        .about =
+            "Serves a checkpoint directory over the OpenAI HTTP API (docs/http-api.md). SIGTERM or Ctrl-C\n"
+            "finishes what runs and stops; a second one stops at once.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;

@@ -17,10 +17,15 @@ int cmd_synth(int argc, char **argv) {
         {0},
     };
     const cli_spec spec = {
-        "hearth synth PRESET DIR [options]",
-        "Writes a random bf16 checkpoint to DIR. PRESET: tiny (4 layers, hidden 128), 0.8b, 2b, 4b, 9b "
-        "or 27b.\nThe tokenizer sets the vocabulary; without --tokenizer a byte-level one is written.",
-        flags, 2, 2};
+        .command = "synth",
+        .operands = "PRESET DIR [options]",
+        .about =
+            "Writes a random bf16 checkpoint to DIR. PRESET: tiny (4 layers, hidden 128), 0.8b, 2b, 4b, 9b "
+            "or 27b.\nThe tokenizer sets the vocabulary; without --tokenizer a byte-level one is written.",
+        .flags = flags,
+        .arguments_min = 2,
+        .arguments_max = 2,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;

@@ -271,18 +271,22 @@ int dump_logits(int argc, char **argv) {
         {NULL, FLAG_SWITCH, NULL, NULL, NULL, 0, 0},
     };
     const cli_spec spec = {
-        "hearth dump logits DIR --ids FILE.json --out FILE.npy [--all | --tree FILE.json | --mtp N] [--vocab-limit N]",
-        "Runs the model on ids and writes logits; greedy ids are printed as JSON. Parents of a tree: -1 = after the "
-        "ids.",
-        flags, 1, 1};
+        .command = "dump logits",
+        .operands = "DIR --ids FILE.json --out FILE.npy [--all | --tree FILE.json | --mtp N] [--vocab-limit N]",
+        .about =
+            "Runs the model on ids and writes logits; greedy ids are printed as JSON. Parents of a tree: -1 = after "
+            "the "
+            "ids.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
     cli_arguments arguments;
     int status;
     error err;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;
-    if (!d.o.ids || !d.o.out || d.o.all + (d.o.tree != NULL) + (d.o.mtp != 0) > 1) {
-        fprintf(stderr, "hearth: dump logits needs --ids and --out, and at most one of --all, --tree, --mtp\n");
-        return 2;
-    }
+    if (!d.o.ids || !d.o.out || d.o.all + (d.o.tree != NULL) + (d.o.mtp != 0) > 1)
+        return cli_misuse("dump logits", "needs --ids and --out, and at most one of --all, --tree, --mtp");
     d.o.dir = arguments.items[0];
     err_code code = run(&d, &err);
     if (!code) fputs(d.report.data, stdout);

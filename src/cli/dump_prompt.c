@@ -44,21 +44,26 @@ int dump_prompt(int argc, char **argv) {
         {0},
     };
     const cli_spec spec = {
-        "hearth dump prompt DIR --request FILE [--template FILE]",
-        "Prints the text that the chat template makes of a request, given to it as it is.\n"
-        "\"parse_arguments\": true in the request parses tool arguments that are JSON strings first.",
-        flags, 1, 1};
+        .command = "dump prompt",
+        .operands = "DIR --request FILE [--template FILE]",
+        .about =
+            "Prints the text that the chat template makes of a request, given to it as it is.\n"
+            "\"parse_arguments\": true in the request parses tool arguments that are JSON strings first.",
+        .flags = flags,
+        .arguments_min = 1,
+        .arguments_max = 1,
+    };
     cli_arguments arguments;
     int status;
     if (!cli_parse(&spec, argc, argv, &arguments, &status)) return status;
-    error err = {0};
+    if (!request) return cli_misuse("dump prompt", "--request FILE is missing");
+    error err;
     buffer text = {0}, out = {0};
-    if (!request) error_set(&err, ERR_INVALID, __FILE__, __LINE__, "dump prompt: --request FILE is missing");
     arena *a = arena_create();
-    err_code code = request ? render(arguments.items[0], request, file, a, &text, &out, &err) : ERR_INVALID;
+    err_code code = render(arguments.items[0], request, file, a, &text, &out, &err);
     if (code == ERR_OK) {
         fwrite(out.data, 1, out.size, stdout);
-    } else if (code == ERR_INVALID && request) {
+    } else if (code == ERR_INVALID) {
         fprintf(stderr, "%s\n", err.message); /* the template's own words, alone */
     } else {
         cli_fail(&err);

@@ -32,7 +32,8 @@ static int print_ids(const token_list *ids) {
 int dump_tokens(int argc, char **argv) {
     static const flag flags[] = {{0}};
     static const cli_spec spec = {
-        .usage = "hearth dump tokens DIR < TEXT",
+        .command = "dump tokens",
+        .operands = "DIR < TEXT",
         .about =
             "Prints the token ids of the bytes on standard input as a JSON array. Added tokens such as <|im_end|>\n"
             "are recognised; nothing is added. DIR needs tokenizer.json, and no weights.",

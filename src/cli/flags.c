@@ -1,9 +1,11 @@
 /* Option parsing; see cli.h. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "cli/cli.h"
 
@@ -12,8 +14,18 @@ int cli_fail(const error *err) {
     return 1;
 }
 
+int cli_misuse(const char *command, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "hearth %s: ", command);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\ntry: hearth %s --help\n", command);
+    va_end(args);
+    return 2;
+}
+
 static void print_help(const cli_spec *spec) {
-    printf("usage: %s\n\n%s\n", spec->usage, spec->about);
+    printf("usage: hearth %s %s\n\n%s\n", spec->command, spec->operands, spec->about);
     if (spec->flags->name) printf("\noptions:\n");
     for (const flag *f = spec->flags; f->name; f++) {
         char left[64];
@@ -29,6 +41,15 @@ static bool parse_int(const char *text, long min, long max, long *out) {
     if (errno || end == text || *end || v < min || v > max) return false;
     *out = v;
     return true;
+}
+
+static bool parse_number(const char *text, int min, int max, double *out) {
+    arena *a = arena_create();
+    const json *value;
+    bool good = json_parse(a, span_text(text), 1, &value, NULL) == ERR_OK && json_double(value, out) && *out >= min &&
+                *out <= max;
+    arena_destroy(a);
+    return good;
 }
 
 static bool parse_u64(const char *text, uint64_t *out) {
@@ -77,6 +98,9 @@ static const char *store(const flag *f, const char *text) {
             *(int *)f->out = (int)v;
             return NULL;
         }
+        case FLAG_NUMBER:
+            snprintf(expected, sizeof expected, "a number from %d to %d", f->min, f->max);
+            return parse_number(text, f->min, f->max, f->out) ? NULL : expected;
         case FLAG_U64:
             return parse_u64(text, f->out) ? NULL : "a whole number";
         case FLAG_BYTES:
@@ -100,60 +124,67 @@ static const flag *find_flag(const flag *flags, span name) {
     return NULL;
 }
 
-static bool wrong_usage(const char *command, int *status) {
-    fprintf(stderr, "try: hearth %s --help\n", command);
-    *status = 2;
-    return false;
+/* One option with its value, which may be the next word; *i moves past what was taken. Exit status, or -1 to go on. */
+static int parse_option(const cli_spec *spec, int argc, char **argv, int *i) {
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    span name = {0};
+    if (word[1] == '-') name = span_make(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
+    const flag *f = find_flag(spec->flags, name);
+    if (!f || (f->type == FLAG_SWITCH && equals)) return cli_misuse(spec->command, "unknown option '%s'", word);
+    const char *value = equals ? equals + 1 : NULL;
+    if (f->type != FLAG_SWITCH && !value) {
+        if (*i + 1 == argc) return cli_misuse(spec->command, "--%s needs a value (%s)", f->name, f->value);
+        value = argv[++*i];
+    }
+    const char *expected = store(f, value);
+    if (expected) return cli_misuse(spec->command, "--%s %s: expected %s", f->name, value, expected);
+    return -1;
+}
+
+static int parse(const cli_spec *spec, int argc, char **argv, cli_arguments *arguments) {
+    bool only_arguments = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (only_arguments || word[0] != '-' || !word[1]) {
+            if (arguments->count == spec->arguments_max)
+                return cli_misuse(spec->command, "unexpected argument '%s'", word);
+            arguments->items[arguments->count++] = word;
+        } else if (!strcmp(word, "--")) {
+            only_arguments = true;
+        } else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+            print_help(spec);
+            return 0;
+        } else {
+            int status = parse_option(spec, argc, argv, &i);
+            if (status >= 0) return status;
+        }
+    }
+    if (arguments->count >= spec->arguments_min) return -1;
+    return cli_misuse(spec->command, "an argument is missing (usage: hearth %s %s)", spec->command, spec->operands);
 }
 
 bool cli_parse(const cli_spec *spec, int argc, char **argv, cli_arguments *arguments, int *status) {
     HEARTH_ASSERT(spec->arguments_max <= 8);
     *arguments = (cli_arguments){0};
-    bool only_arguments = false;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (only_arguments || word[0] != '-' || !word[1]) {
-            if (arguments->count == spec->arguments_max) {
-                fprintf(stderr, "hearth %s: unexpected argument '%s'\n", argv[0], word);
-                return wrong_usage(argv[0], status);
-            }
-            arguments->items[arguments->count++] = word;
-            continue;
-        }
-        if (!strcmp(word, "--")) {
-            only_arguments = true;
-            continue;
-        }
-        if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-            print_help(spec);
-            *status = 0;
-            return false;
-        }
-        const char *equals = strchr(word, '=');
-        span name =
-            word[1] == '-' ? span_make(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2)) : (span){0};
-        const flag *f = find_flag(spec->flags, name);
-        if (!f || (f->type == FLAG_SWITCH && equals)) {
-            fprintf(stderr, "hearth %s: unknown option '%s'\n", argv[0], word);
-            return wrong_usage(argv[0], status);
-        }
-        const char *value = equals ? equals + 1 : NULL;
-        if (f->type != FLAG_SWITCH && !value) {
-            if (i + 1 == argc) {
-                fprintf(stderr, "hearth %s: --%s needs a value (%s)\n", argv[0], f->name, f->value);
-                return wrong_usage(argv[0], status);
-            }
-            value = argv[++i];
-        }
-        const char *expected = store(f, value);
-        if (expected) {
-            fprintf(stderr, "hearth %s: --%s %s: expected %s\n", argv[0], f->name, value, expected);
-            return wrong_usage(argv[0], status);
-        }
+    *status = parse(spec, argc, argv, arguments);
+    return *status < 0;
+}
+
+static void print_commands(FILE *out, const char *prefix, const cli_command *commands) {
+    fprintf(out, "usage: %s COMMAND [options]\n\n", prefix);
+    for (const cli_command *c = commands; c->name; c++) fprintf(out, "  %-8s %s\n", c->name, c->about);
+    fprintf(out, "\n%s COMMAND --help shows a command's options.\n", prefix);
+}
+
+int cli_dispatch(const char *prefix, const cli_command *commands, int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (word && (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))) {
+        print_commands(stdout, prefix, commands);
+        return 0;
     }
-    if (arguments->count < spec->arguments_min) {
-        fprintf(stderr, "usage: %s\n", spec->usage);
-        return wrong_usage(argv[0], status);
-    }
-    return true;
+    for (const cli_command *c = commands; word && c->name; c++)
+        if (!strcmp(word, c->name)) return c->run(argc - 1, argv + 1);
+    if (word) fprintf(stderr, "%s: unknown command '%s'\n", prefix, word);
+    print_commands(stderr, prefix, commands);
+    return 2;
 }

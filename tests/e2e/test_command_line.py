@@ -2,6 +2,7 @@
 """The command line as a user meets it: help, wrong usage, synth, inspect, install. No shared data needed."""
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -60,11 +61,16 @@ class CommandLine(unittest.TestCase):
                               (("synth", "tiny", "x", "--seed", "-1"), "--seed -1"),
                               (("inspect", "x", "--context", "0"), "--context 0"),
                               (("serve", "x", "--reasoning", "maybe"), "on or off"),
-                              (("serve", "x", "--body-max", "12Q"), "--body-max 12Q")):
+                              (("serve", "x", "--body-max", "12Q"), "--body-max 12Q"),
+                              (("bench", "fly"), "'fly'"), (("bench", "perf", "--fly"), "'--fly'"),
+                              (("bench", "perf"), "--trace FILE"), (("dump", "prompt", "x"), "--request FILE"),
+                              (("dump", "logits", "x"), "--ids"), (("chat", "x", "--top-p", "x"), "--top-p x")):
             with self.subTest(words):
                 done = run(*words)
                 self.assertEqual(done.returncode, 2)
                 self.assertIn(needle, done.stderr)
+                if hint := re.search(r"^try: hearth (.*)$", done.stderr, re.M):
+                    self.assertEqual(run(*hint[1].split()).returncode, 0, hint[0])
 
     def test_synth_refuses(self):
         done = run("synth", "tiny", self.model)
