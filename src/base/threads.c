@@ -20,9 +20,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cgroup.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { SPIN_NS = 50000, THREADS_MAX = 1024, CACHE_LINE = 64 };
@@ -50,12 +50,6 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Claims and runs indices until none is left. */
 static void work(pool *p) {
     int finished = 0;
@@ -77,13 +71,13 @@ static bool has_work(pool *p) { return (uint32_t)atomic_load(&p->ticket) != 0 ||
 
 /* Waits for a job or the end; false for the end. */
 static bool wait_for_work(pool *p) {
-    uint64_t start = now_ns();
+    uint64_t start = clock_ns();
     do {
         for (int i = 0; i < 64; i++) {
             if (has_work(p)) return !atomic_load(&p->stop);
             pause_cpu();
         }
-    } while (now_ns() - start < SPIN_NS);
+    } while (clock_ns() - start < SPIN_NS);
     pthread_mutex_lock(&p->mutex);
     atomic_fetch_add(&p->sleepers, 1);
     while (!has_work(p)) pthread_cond_wait(&p->wake, &p->mutex);
