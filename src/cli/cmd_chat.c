@@ -3,10 +3,11 @@
  * The answer goes to stdout as it is made, everything else to stderr, so that `echo question | hearth chat MODEL` can be
  * piped on. Ctrl-C stops the answer being made; at the prompt it leaves. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -23,16 +24,37 @@ typedef struct chat {
 } chat;
 
 static volatile sig_atomic_t interrupted;
+static int interrupt_fd; /* readable since a Ctrl-C: a signal just before a read blocks must not be lost */
 
 static void on_interrupt(int number) {
     (void)number;
+    int why = errno;
     interrupted = 1;
+    eventfd_write(interrupt_fd, 1);
+    errno = why;
 }
 
 static void catch_interrupt(void) {
     struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: reading a line gives up */
+    interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    HEARTH_ASSERT(interrupt_fd >= 0);
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
+}
+
+static void forget_interrupt(void) {
+    eventfd_t count;
+    interrupted = 0;
+    (void)!eventfd_read(interrupt_fd, &count);
+}
+
+/* Prints the prompt; true when a line can be read, false at Ctrl-C. A terminal hands out line by line, so none waits in
+ * the buffer of stdin. */
+static bool wait_at_prompt(void) {
+    struct pollfd sources[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = interrupt_fd, .events = POLLIN}};
+    fputs("> ", stderr);
+    while (poll(sources, 2, -1) < 0 && errno == EINTR) continue;
+    return !sources[1].revents;
 }
 
 /* ---- the conversation as JSON */
@@ -130,7 +152,6 @@ static int ask(chat *c, span question) {
     hearth_request *request;
     hearth_error fault;
     answer a = {0};
-    interrupted = 0;
     int status = 1;
     if (hearth_request_create(c->engine, &params, &request, &fault) == HEARTH_OK) {
         follow(c, request, &a);
@@ -140,7 +161,7 @@ static int ask(chat *c, span question) {
         fprintf(stderr, "hearth: %s\n", fault.message);
         c->messages.size = before;
     }
-    interrupted = 0;
+    forget_interrupt();
     buffer_deinit(&text);
     buffer_deinit(&a.content);
     buffer_deinit(&a.reasoning);
@@ -154,7 +175,7 @@ static int converse(chat *c) {
     size_t capacity = 0;
     int status = 0;
     while (!ferror(stdout)) {
-        if (terminal) fputs("> ", stderr);
+        if (terminal && !wait_at_prompt()) break;
         ssize_t size = getline(&line, &capacity, stdin);
         if (size < 0) break;
         while (size && (line[size - 1] == '\n' || line[size - 1] == '\r')) size--;
