@@ -6,7 +6,6 @@
 #include "bench/http_client.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "bench/curl.h"

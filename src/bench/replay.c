@@ -41,7 +41,7 @@ static char *make_header(const char *name, span value) {
 }
 
 /* The body. The order of the members is the official client's. */
-void replay_write_body(buffer *out, const char *model, const json *messages, const json *tools, int max_tokens,
+static void write_body(buffer *out, const char *model, const json *messages, const json *tools, int max_tokens,
                        bool ask_usage) {
     buffer_text(out, "{\"model\":");
     json_write_bytes(out, span_text(model));
@@ -146,7 +146,7 @@ static void classify(turn_result *turn, err_code code, const error *err, const b
 static void send_turn(session *s, const trace_conversation *c, const json *messages, turn_result *turn) {
     buffer body = {0};
     int max_tokens = s->options->max_tokens ? s->options->max_tokens : MAX_TOKENS_DEFAULT;
-    replay_write_body(&body, s->model, messages, c->tools, max_tokens, !s->options->official);
+    write_body(&body, s->model, messages, c->tools, max_tokens, !s->options->official);
     char *session_id = make_header("X-Session-ID", c->id);
     const char *headers[] = {
         "Content-Type: application/json", "Accept: text/event-stream", "Expect:", session_id, s->authorization, NULL};

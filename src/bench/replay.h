@@ -71,8 +71,4 @@ err_code replay_count_tokens(const trace *t, token_counter *counter, replay_resu
 /* The prompts of the whole trace, without a server. */
 err_code replay_measure_prompts(const trace *t, token_counter *counter, size_t *total, size_t *longest, error *err);
 
-/* The body of one request. */
-void replay_write_body(buffer *out, const char *model, const json *messages, const json *tools, int max_tokens,
-                       bool ask_usage);
-
 #endif

@@ -2,7 +2,6 @@
  * own stand at the end of their object. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "bench/perf_report.h"

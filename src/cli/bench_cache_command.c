@@ -1,7 +1,6 @@
 /* hearth bench cache: what a cache of a given size reuses of recorded conversations; no model is run. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

@@ -1,7 +1,6 @@
 /* hearth inspect: what a checkpoint holds, what it will cost, and what looks wrong, without loading it.
  *
  * Tensors are grouped by name with the layer numbers taken out, so that a thousand tensors read as a page. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* /v1/models, /tokenize and /detokenize. Text of any size is handled by the worker. */
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

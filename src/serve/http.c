@@ -87,7 +87,7 @@ http_limits http_limits_default(void) {
                          .stall_ms = 60000};
 }
 
-const char *http_reason(int status) {
+static const char *reason_phrase(int status) {
     static const struct {
         int status;
         const char *reason;
@@ -193,7 +193,7 @@ static void append_date(buffer *b) {
 static void append_head(conn *c, int status, const char *type, const char *headers, const char *framing) {
     buffer b = {0};
     c->x.status = status;
-    buffer_printf(&b, "HTTP/1.1 %d %s\r\n", status, http_reason(status));
+    buffer_printf(&b, "HTTP/1.1 %d %s\r\n", status, reason_phrase(status));
     append_date(&b);
     if (type) buffer_printf(&b, "Content-Type: %s\r\n", type);
     if (headers) buffer_text(&b, headers);
@@ -250,11 +250,9 @@ void http_stream_write(http_exchange *x, span data, bool last) {
     answer_changed(c);
 }
 
-size_t http_unsent(const http_exchange *x) { return evbuffer_get_length(((const conn *)x)->out); }
-
 bool http_congested(http_exchange *x) {
     conn *c = (conn *)x;
-    if (http_unsent(x) > c->server->limits.unsent_high) c->congested = true;
+    if (evbuffer_get_length(c->out) > c->server->limits.unsent_high) c->congested = true;
     return c->congested;
 }
 

@@ -66,10 +66,8 @@ void http_reply(http_exchange *x, int status, const char *type, const char *head
 void http_stream_begin(http_exchange *x, int status, const char *type, const char *headers);
 /* Sends data as it stands now; last ends the body in the same write. */
 void http_stream_write(http_exchange *x, span data, bool last);
-size_t http_unsent(const http_exchange *x);
 bool http_congested(http_exchange *x); /* above unsent_high: `writable` will be called */
 /* Moves the body out, for work that may outlive the exchange. x->body is empty then. */
 void http_take_body(http_exchange *x, buffer *out);
-const char *http_reason(int status);
 
 #endif

@@ -1,7 +1,6 @@
 /* See reply_parts.h. */
 #include "serve/reply_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 

@@ -1,7 +1,6 @@
 /* See server.h. Routing, authorisation, loading, draining and the request log; the endpoints are in api_*.c. */
 #include "serve/server.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,7 @@ void server_record(server *s, span method, const char *path, int status, const c
              n ? shown : "-", status, details);
 }
 
-void server_log_request(server *s, const http_exchange *x, const char *details) {
+static void record_exchange(server *s, const http_exchange *x, const char *details) {
     const char *path = x->path.data ? x->path.data : "";
     server_record(s, x->head.method.size ? x->head.method : span_text("-"), path, x->status ? x->status : 499, details);
 }
@@ -267,7 +266,7 @@ static void on_ended(void *context, http_exchange *x) {
         int size = 0;
         if (x->note) size = snprintf(details, sizeof details, " error=%s", x->note);
         snprintf(details + size, sizeof details - (size_t)size, " total_ms=%.1f", clock_ms_since(x->start_ns));
-        server_log_request(s, x, details);
+        record_exchange(s, x, details);
     }
     if (o && x->gone) o->gone(o);
 }

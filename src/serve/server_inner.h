@@ -52,7 +52,6 @@ void server_reply(server *s, http_exchange *x, int status, const char *type, con
 void server_reply_error(server *s, http_exchange *x, const api_error *e);
 void server_stream_begin(server *s, http_exchange *x, const char *headers);
 /* One line for a request that is over, and its count. details: "" or " key=value...". status 499 = client left. */
-void server_log_request(server *s, const http_exchange *x, const char *details);
 void server_record(server *s, span method, const char *path, int status, const char *details);
 
 /* Handlers: the body is there, the engine too. */

@@ -353,7 +353,7 @@ static err_code call_method(rendering *r, value self, const builtin *method, con
     return code;
 }
 
-err_code template_call(rendering *r, value callee, const arguments *args, value *out) {
+static err_code call_value(rendering *r, value callee, const arguments *args, value *out) {
     switch (callee.type) {
         case V_MACRO:
             return call_macro(r, callee.macro, args, out);
@@ -389,7 +389,7 @@ static err_code eval_call(rendering *r, frame *f, const node *n, const keyword *
         args.keyword_count++;
     }
     r->at = n;
-    ERR_TRY(method ? template_call_builtin(r, method, "method", &args, out) : template_call(r, object, &args, out));
+    ERR_TRY(method ? template_call_builtin(r, method, "method", &args, out) : call_value(r, object, &args, out));
     r->stack_top = stack;
     r->keyword_top = keywords;
     return ERR_OK;

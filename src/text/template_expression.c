@@ -477,7 +477,8 @@ static err_code parse_logic(parser *p, bool is_or, node **out) {
     return ERR_OK;
 }
 
-err_code parse_or(parser *p, node **out) { return parse_logic(p, true, out); }
+/* Without `a if b else c`. */
+static err_code parse_or(parser *p, node **out) { return parse_logic(p, true, out); }
 
 err_code parse_expression(parser *p, node **out) {
     ERR_TRY(parse_nest(p));

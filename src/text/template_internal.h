@@ -334,7 +334,6 @@ err_code template_enter(rendering *r); /* one level deeper; pair with template_l
 static inline void template_leave(rendering *r) { r->nesting--; }
 
 /* template_eval.c */
-err_code template_call(rendering *r, value callee, const arguments *args, value *out);
 err_code template_call_builtin(rendering *r, const builtin *b, const char *what, const arguments *args, value *out);
 /* What has passed the loop's filter: makes items[0, count) there if they exist. */
 err_code loop_fill(rendering *r, loop *l, uint64_t count);

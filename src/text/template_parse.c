@@ -3,7 +3,6 @@
  *
  * Nesting is bounded (NESTED_MAX), since hostile templates are 10,000 brackets deep. A long chain of operators is a deep
  * tree too, but costs the parser no stack; rendering bounds its own depth. */
-#include <string.h>
 
 #include "text/template_parser.h"
 

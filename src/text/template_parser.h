@@ -82,7 +82,6 @@ uint32_t scope_declare(parser *p, span name);
 /* ---- template_expression.c */
 
 err_code parse_expression(parser *p, node **out);
-err_code parse_or(parser *p, node **out); /* without `a if b else c` */
 err_code parse_name(parser *p, node **out);
 err_code parse_filter(parser *p, node *object, node **out); /* at the filter's name */
 /* "a, b, c" or one expression. In brackets it may be empty; outside it ends at the tag's end. */

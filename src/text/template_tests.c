@@ -1,6 +1,5 @@
 /* Tests: `value is name(argument)`. values[0] is the value. */
 #include <math.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

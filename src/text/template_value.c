@@ -3,8 +3,6 @@
  * Input arrays and objects become values one level at a time, when they are first looked into: most of a long history is
  * only passed on. Dicts keep insertion order; past 16 members string keys are found through a hash table. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <utf8proc.h>

@@ -6,7 +6,6 @@
  * from clients and may refer to themselves, so the walk has a budget; what is left undecided allows any type. */
 #include "text/tool_schema.h"
 
-#include <string.h>
 
 /* ---- from schema to type set */
 

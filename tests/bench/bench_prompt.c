@@ -5,7 +5,6 @@
  * spread of the runs. Usage: bench_prompt; needs the reference data under HEARTH_SHARED. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "qwen.h"

@@ -45,10 +45,12 @@ class Terminal:
     def end(self):
         """Exit status; the terminal is read to its end first."""
         try:
-            while os.read(self.fd, 65536):
+            while select.select([self.fd], [], [], 30)[0] and os.read(self.fd, 65536):
                 pass
         except OSError:
             pass
+        else:
+            os.kill(self.pid, signal.SIGKILL)  # it did not end: the status says so
         os.close(self.fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 

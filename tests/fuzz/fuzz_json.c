@@ -1,7 +1,6 @@
 /* Any bytes as JSON: refused with a message, or a tree that every way of writing and copying reproduces. The same bytes
  * are also written as a string, repaired and cut, which must always give valid text. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"

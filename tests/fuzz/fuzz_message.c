@@ -1,7 +1,6 @@
 /* Any JSON as messages and as tools: an error, or a tree with the promised shape. */
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "text/message.h"
 

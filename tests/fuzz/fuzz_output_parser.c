@@ -1,7 +1,6 @@
 /* Any text in any pieces gives the events that the whole text gives; complete calls are JSON objects. The first byte
  * chooses options and the size of the pieces. */
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"

@@ -3,7 +3,6 @@
 #include "support.h"
 
 #include <math.h>
-#include <string.h>
 
 static series ramp(size_t count) {
     series s = {0};

@@ -2,7 +2,6 @@
 #include "bench/reply.h"
 #include "support.h"
 
-#include <string.h>
 
 static err_code collect(void *context, span data, error *err) {
     (void)err;

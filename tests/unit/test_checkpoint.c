@@ -1,5 +1,4 @@
 /* Safetensors files and checkpoint directories: good ones, and every way a header can lie. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

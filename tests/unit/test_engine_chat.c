@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/utf8.h"
 #include "hearth.h"
 #include "model/synth.h"

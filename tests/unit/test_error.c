@@ -1,6 +1,5 @@
 /* Errors: what is recorded, passed on and cut; assertions end the process. */
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* From token ids to events: whole characters, the parser's split, and where stop strings count. The tokenizer is the
  * byte-level one of synthetic checkpoints: one token a byte, so every border between tokens is tried. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/utf8.h"

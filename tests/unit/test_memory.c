@@ -1,5 +1,4 @@
 /* Memory: alignment, the arena's reuse and red zones, the buffer's ending NUL, spans. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

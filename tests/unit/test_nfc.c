@@ -2,7 +2,6 @@
 #include "support.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/clock.h"

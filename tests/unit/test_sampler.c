@@ -1,7 +1,6 @@
 /* The sampler against a slow reference that sorts, its distribution, and what it must refuse. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "decode/sampler.h"
 #include "support.h"

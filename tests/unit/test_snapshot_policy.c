@@ -1,7 +1,6 @@
 /* Where snapshots are wanted, and what is learnt about generation prompts. */
 #include "support.h"
 
-#include <string.h>
 
 #include "cache/snapshot_policy.h"
 

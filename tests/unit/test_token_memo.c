@@ -1,7 +1,6 @@
 /* The memo must never differ from a cold encode: random edits in and around added tokens and combining characters. */
 #include "support.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "text/tokenizer.h"

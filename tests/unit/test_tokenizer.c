@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "qwen.h"
-#include "text/nfc.h"
 #include "text/tokenizer_parts.h"
 
 #define GOLDEN "tests/golden/tokenizer"

@@ -1,5 +1,4 @@
 /* UTF-8: every code point, every invalid form, cutting and repair as Python does them. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
