@@ -57,6 +57,15 @@ typedef struct hearth_error {
 
 typedef struct hearth_engine hearth_engine;
 
+/* How keys and values of past tokens are stored. FP8 (E4M3) takes half the memory of bf16 and uses the checkpoint's scales,
+ * 1 where it has none. */
+typedef enum {
+    HEARTH_KV_AUTO, /* FP8 where the checkpoint has scales for it, else bf16 */
+    HEARTH_KV_FP32,
+    HEARTH_KV_BF16,
+    HEARTH_KV_FP8,
+} hearth_kv_type;
+
 typedef struct hearth_options {
     int context_max;  /* tokens of one request, prompt and answer; 0 = min(32768, the model's limit) */
     int parallel;     /* requests running at once, at most HEARTH_PARALLEL_MAX; 0 = 1 */
@@ -64,6 +73,7 @@ typedef struct hearth_options {
     int threads;      /* CPU threads; 0 = all this process may use */
     bool reasoning;   /* default of enable_thinking */
     const char *name; /* model id; NULL = the directory's name */
+    hearth_kv_type kv;
     /* Called from hearth_engine_open while it loads; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;
@@ -79,6 +89,7 @@ void hearth_engine_close(hearth_engine *engine);
 typedef struct hearth_info {
     const char *name; /* model id; owned by the engine */
     int context_max, vocabulary, parallel;
+    hearth_kv_type kv;                                             /* as chosen, never AUTO */
     int64_t created;                                               /* Unix seconds when the engine was opened */
     uint64_t weight_bytes, kv_bytes, state_bytes, workspace_bytes; /* the memory plan */
 } hearth_info;

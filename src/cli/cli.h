@@ -18,6 +18,7 @@ typedef enum {
     FLAG_U64,    /* uint64_t * */
     FLAG_BYTES,  /* uint64_t *: 512M, 8G, 1.5G, plain bytes */
     FLAG_TEXT,   /* const char ** */
+    FLAG_CHOICE, /* int *: which of the words of `value` ("fp32|bf16|fp8"), from 1 */
     FLAG_REPEAT, /* flag_list *: may be given several times */
 } flag_type;
 
@@ -47,6 +48,9 @@ typedef struct cli_arguments {
     const char *items[8];
     int count;
 } cli_arguments;
+
+/* The choices of --kv, in the order of hearth_kv_type. */
+#define KV_WORDS "fp32|bf16|fp8"
 
 /* Parses argv[1..argc). Returns true to go on. False: the command is over with *status (help was printed, or a message
  * and a pointer to --help on stderr with status 2). */

@@ -114,7 +114,8 @@ static void print_ready(const serve_command *c) {
     hearth_info info = hearth_engine_info(c->engine);
     fprintf(stderr, "loaded %s in %.1f s; memory plan:\n", info.name, clock_ms_since(c->load_start_ns) / 1e3);
     print_size("weights", info.weight_bytes);
-    print_size("KV cache", info.kv_bytes);
+    static const char *const kv_names[] = {"KV cache", "KV fp32", "KV bf16", "KV fp8"};
+    print_size(kv_names[info.kv], info.kv_bytes);
     print_size("state", info.state_bytes);
     print_size("workspace", info.workspace_bytes);
     print_size("together", info.weight_bytes + info.kv_bytes + info.state_bytes + info.workspace_bytes);
@@ -219,6 +220,7 @@ int cmd_serve(int argc, char **argv) {
         {"parallel", FLAG_INT, &e->parallel, "N", "requests running at once (1)", 1, HEARTH_PARALLEL_MAX},
         {"queue", FLAG_INT, &e->queue_max, "N", "requests waiting beyond those (64)", 1, 100000},
         {"threads", FLAG_INT, &e->threads, "N", "CPU threads (all)", 1, 4096},
+        {"kv", FLAG_CHOICE, &e->kv, KV_WORDS, "KV cache (fp8 where the checkpoint has scales for it, else bf16)", 0, 0},
         {"reasoning", FLAG_ON_OFF, &e->reasoning, "on|off", "thinking when a request does not say (on)", 0, 0},
         {"api-key", FLAG_REPEAT, &c.api_keys, "KEY", "accept this key (others see it in the process list)", 0, 0},
         {"api-key-file", FLAG_TEXT, &c.api_key_file, "FILE", "accept the keys in FILE, one a line", 0, 0},

@@ -1,7 +1,8 @@
 /* hearth dump logits: the model alone on given ids, so that its numbers can be compared with another implementation.
  *
  * Rows go to a .npy file over the whole vocabulary; a line of JSON with the greedy ids goes to stdout. The KV cache is
- * fp32. Greedy choices are made among the addressable ids: rows past the tokenizer's count are padding. */
+ * fp32 unless --kv says otherwise. Greedy choices are made among the addressable ids: rows past the tokenizer's count are
+ * padding. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ enum { PIECE = 64, NODES_MAX = 1024, DRAFTS_MAX = 64, IDS_BYTES_MAX = 64 << 20 }
 typedef struct dump_options {
     const char *dir, *ids, *tree, *out;
     bool all;
-    int mtp, vocab_limit;
+    int mtp, vocab_limit, kv; /* kv: place in KV_WORDS */
 } dump_options;
 
 typedef struct id_list {
@@ -115,11 +116,13 @@ static err_code find_limit(dump *d, error *err) {
 
 /* ---- the model */
 
+static const dtype kv_types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F8_E4M3}; /* as KV_WORDS */
+
 static err_code open_state(dump *d, error *err) {
     int tokens = d->ids.count + d->tokens.count + d->o.mtp, pages = (tokens + KV_PAGE - 1) / KV_PAGE;
     if (tokens > d->c->context_max)
         ERR_FAIL(err, ERR_LIMIT, "%d tokens, the model's context is %" PRId64, tokens, d->c->context_max);
-    ERR_TRY(model_kv_init(d->c, DTYPE_F32, pages, &d->kv, err));
+    ERR_TRY(model_kv_init(d->c, kv_types[d->o.kv - 1], pages, &d->kv, err));
     d->pages = mem_alloc((size_t)pages * sizeof *d->pages);
     for (int i = 0; i < pages; i++) d->pages[i] = i;
     d->recurrent = mem_zero((size_t)model_recurrent_count(d->c), sizeof *d->recurrent);
@@ -257,7 +260,7 @@ static err_code run(dump *d, error *err) {
 }
 
 int dump_logits(int argc, char **argv) {
-    dump d = {.limit = 0};
+    dump d = {.o.kv = 1};
     const flag flags[] = {
         {"ids", FLAG_TEXT, &d.o.ids, "FILE", "JSON array of token ids; - reads standard input", 0, 0},
         {"all", FLAG_SWITCH, &d.o.all, NULL, "a row for every position, not only the last", 0, 0},
@@ -267,6 +270,7 @@ int dump_logits(int argc, char **argv) {
          DRAFTS_MAX},
         {"vocab-limit", FLAG_INT, &d.o.vocab_limit, "N", "addressable ids, where there is no tokenizer.json", 1,
          1 << 24},
+        {"kv", FLAG_CHOICE, &d.o.kv, KV_WORDS, "KV cache (fp32); fp8 uses the checkpoint's scales", 0, 0},
         {"out", FLAG_TEXT, &d.o.out, "FILE", "fp32 rows [rows, vocabulary] as .npy", 0, 0},
         {NULL, FLAG_SWITCH, NULL, NULL, NULL, 0, 0},
     };

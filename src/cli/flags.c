@@ -79,6 +79,17 @@ static bool parse_bytes(const char *text, uint64_t *out) {
     return !__builtin_add_overflow(whole, scale / 1000 * thousandths, out);
 }
 
+/* The place of text among words separated by '|', from 1; 0 when it is none of them. */
+static int choose(const char *words, const char *text) {
+    int place = 1;
+    for (const char *word = words; *word; place++) {
+        size_t size = strcspn(word, "|");
+        if (size == strlen(text) && !strncmp(word, text, size)) return place;
+        word += size + (word[size] == '|');
+    }
+    return 0;
+}
+
 /* Stores one value; NULL, or what was expected. */
 static const char *store(const flag *f, const char *text) {
     static _Thread_local char expected[96];
@@ -108,6 +119,9 @@ static const char *store(const flag *f, const char *text) {
         case FLAG_TEXT:
             *(const char **)f->out = text;
             return NULL;
+        case FLAG_CHOICE:
+            *(int *)f->out = choose(f->value, text);
+            return *(int *)f->out ? NULL : f->value;
         case FLAG_REPEAT: {
             flag_list *list = f->out;
             if (list->count == (int)(sizeof list->items / sizeof *list->items)) return "at most 32 of them";

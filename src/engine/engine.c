@@ -66,6 +66,14 @@ static err_code open_format(hearth_engine *e, const model_config *config, const 
 
 #define GIB(bytes) ((double)(bytes) / (1 << 30))
 
+static void choose_kv(hearth_engine *e, hearth_kv_type wanted) {
+    static const dtype types[] = {DTYPE_F32, DTYPE_F32, DTYPE_BF16, DTYPE_F8_E4M3};
+    dtype usual = model_kv_default(e->model);
+    e->kv_type = wanted == HEARTH_KV_AUTO ? usual : types[wanted];
+    if (e->kv_type == DTYPE_F8_E4M3 && usual != DTYPE_F8_E4M3)
+        log_line(LOG_WARN, "the checkpoint has no scales for an FP8 KV cache: 1 is used");
+}
+
 /* Everything that will be held, against what there was before loading; the cache may take a quarter of the rest. */
 static err_code plan_memory(hearth_engine *e, uint64_t available, error *err) {
     uint64_t weights = model_weight_bytes(e->model);
@@ -73,7 +81,7 @@ static err_code plan_memory(hearth_engine *e, uint64_t available, error *err) {
     e->hidden_bytes = (size_t)ROWS_MAX * (size_t)e->config->hidden * sizeof(float);
     e->workspace_bytes = model_workspace_bytes(e->model) + e->logits_bytes + e->hidden_bytes;
     uint64_t left = available > weights + e->workspace_bytes ? available - weights - e->workspace_bytes : 0;
-    slot_plan_make(e->config, DTYPE_BF16, e->context_max, e->parallel, left / 4, &e->plan);
+    slot_plan_make(e->config, e->kv_type, e->context_max, e->parallel, left / 4, &e->plan);
     uint64_t cache = e->plan.kv_bytes + e->plan.state_bytes;
     if (cache > left)
         ERR_FAIL(err, ERR_MEMORY,
@@ -86,7 +94,7 @@ static err_code plan_memory(hearth_engine *e, uint64_t available, error *err) {
 
 static err_code reserve_memory(hearth_engine *e, error *err) {
     void *memory;
-    ERR_TRY(slot_cache_create(e->config, DTYPE_BF16, &e->plan, &e->cache, err));
+    ERR_TRY(slot_cache_create(e->config, e->kv_type, &e->plan, &e->cache, err));
     ERR_TRY(memory_map(e->logits_bytes, "logits", &memory, err));
     e->logits = memory;
     ERR_TRY(memory_map(e->hidden_bytes, "hidden rows", &memory, err));
@@ -119,6 +127,7 @@ static err_code open_parts(hearth_engine *e, const char *dir, const hearth_optio
     ERR_TRY(model_open(dir, &options, &e->model, err));
     for (int i = 0; i < model_warning_count(e->model); i++) log_line(LOG_WARN, "%s", model_warning(e->model, i));
     e->config = model_get_config(e->model);
+    choose_kv(e, o->kv);
     ERR_TRY(plan_memory(e, available, err));
     ERR_TRY(reserve_memory(e, err));
     ERR_TRY(start_thread(&e->engine_thread, &e->engine_started, scheduler_thread, e, err));
@@ -131,6 +140,8 @@ hearth_status hearth_engine_open(const char *model_dir, const hearth_options *op
     const hearth_options *o = options ? options : &defaults;
     if (o->threads < 0)
         return hearth_fail(fault, HEARTH_INVALID, "threads", "threads is %d; it must not be negative", o->threads);
+    if ((unsigned)o->kv > HEARTH_KV_FP8)
+        return hearth_fail(fault, HEARTH_INVALID, "kv", "kv is %d; it must be one of hearth_kv_type", (int)o->kv);
     hearth_engine *e = mem_zero(1, sizeof *e);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->text_work, NULL);
@@ -189,6 +200,9 @@ hearth_info hearth_engine_info(const hearth_engine *e) {
                          .parallel = e->parallel,
                          .created = e->created,
                          .weight_bytes = model_weight_bytes(e->model),
+                         .kv = e->kv_type == DTYPE_F32    ? HEARTH_KV_FP32
+                               : e->kv_type == DTYPE_BF16 ? HEARTH_KV_BF16
+                                                          : HEARTH_KV_FP8,
                          .kv_bytes = e->plan.kv_bytes,
                          .state_bytes = e->plan.state_bytes,
                          .workspace_bytes = e->workspace_bytes};

@@ -26,6 +26,7 @@ struct hearth_engine {
     int64_t created;
     model *model;
     const model_config *config; /* borrowed from model */
+    dtype kv_type;
     pool *workers;
     chat_format *format;     /* NULL without a tokenizer; format_error then says why */
     const tokenizer *tokens; /* NULL likewise */

@@ -80,6 +80,13 @@ static void run_layers(model *m, const step *s) {
 
 /* ---- laying out a step */
 
+const kv_pool *model_scaled_kv(model *m, const kv_pool *kv) {
+    m->kv = *kv;
+    m->kv.k_scale = m->weights.k_cache_scale;
+    m->kv.v_scale = m->weights.v_cache_scale;
+    return &m->kv;
+}
+
 err_code model_check_tokens(const model *m, const int32_t *tokens, int count, error *err) {
     for (int i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= m->config.vocab_rows)
@@ -197,7 +204,7 @@ static void deliver_logits(model *m, const model_segment *in, int count) {
 err_code model_forward(model *m, const kv_pool *kv, const model_segment *segments, int segment_count, error *err) {
     check_segments(m, segments, segment_count);
     for (int i = 0; i < segment_count; i++) ERR_TRY(model_check_tokens(m, segments[i].tokens, segments[i].count, err));
-    step s = lay_out(m, kv, segments, segment_count);
+    step s = lay_out(m, model_scaled_kv(m, kv), segments, segment_count);
     run_layers(m, &s);
     deliver_logits(m, segments, segment_count);
     for (int i = 0; i < segment_count; i++) {

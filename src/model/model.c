@@ -170,10 +170,7 @@ void model_close(model *m) {
 const model_config *model_get_config(const model *m) { return &m->config; }
 uint64_t model_weight_bytes(const model *m) { return m->weights.step_bytes; }
 const char *model_quantization(const model *m) { return quant_config_name(m->quant); }
-dtype model_kv_default(const model *m) {
-    (void)m;
-    return DTYPE_BF16;
-}
+dtype model_kv_default(const model *m) { return m->weights.kv_scaled ? DTYPE_F8_E4M3 : DTYPE_BF16; }
 int model_warning_count(const model *m) { return m->weights.warning_count; }
 const char *model_warning(const model *m, int index) {
     HEARTH_ASSERT(index >= 0 && index < m->weights.warning_count);

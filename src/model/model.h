@@ -38,7 +38,9 @@ const char *model_warning(const model *m, int index);
 /* Sizes of one sequence's state, in floats. */
 int64_t model_recurrent_count(const model_config *c); /* gdn_layers * value_heads * key_dim * value_dim */
 int64_t model_conv_count(const model_config *c);      /* gdn_layers * (conv_taps - 1) * channels */
-/* KV pool layers: attention layers, then the MTP layer. bytes = what kv_pool_init will take for page_count pages. */
+/* KV pool layers: attention layers, then the MTP layer. type: DTYPE_F32, DTYPE_BF16 or DTYPE_F8_E4M3. An FP8 pool is read
+ * and written with the scales of the checkpoint whose model runs on it, 1 where it has none. bytes = what model_kv_init
+ * will take for page_count pages. */
 uint64_t model_kv_page_bytes(const model_config *c, dtype type);
 err_code model_kv_init(const model_config *c, dtype type, int page_count, kv_pool *out,
                        error *err); /* kv_pool memory, zeroed */

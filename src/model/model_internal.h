@@ -55,6 +55,7 @@ struct model {
     int rows_max, segments_max, tree_rows_max;
     attention_shape attention;
     gdn_shape gdn;
+    kv_pool kv;  /* the caller's pool of this call, with the checkpoint's scales */
     void *block; /* the workspace's memory */
     size_t block_bytes;
     workspace work;
@@ -62,6 +63,8 @@ struct model {
 
 /* forward.c: one layer on work.x. index counts the layers of its kind (attention layers of the KV pool, GDN layers). */
 void model_run_layer(model *m, const layer_weights *w, const step *s, int index);
+/* forward.c: the pool as operators see it, until the next call. */
+const kv_pool *model_scaled_kv(model *m, const kv_pool *kv);
 /* forward.c: out[rows, vocab_rows] = head x. */
 void model_run_head(model *m, const matrix *head, float *out, const float *x, int rows);
 /* forward.c: depth[i] of each node from its parents; a programmer's mistake in them is asserted. */

@@ -35,7 +35,7 @@ err_code model_mtp_forward(model *m, const kv_pool *kv, const sequence *seq, int
     if (parents) model_tree_depth(parents, count, w->mtp_depth);
     sequence here = {.pages = seq->pages, .length = position};
     segment seg = {.seq = &here, .count = count, .parents = parents, .depth = parents ? w->mtp_depth : NULL};
-    step s = {.kv = kv, .segments = &seg, .segment_count = 1, .rows = count};
+    step s = {.kv = model_scaled_kv(m, kv), .segments = &seg, .segment_count = 1, .rows = count};
     make_pairs(m, tokens, hidden, count);
     m->ops->matmul(m->pool, w->x, w->pair, &mtp->fc, count);
     model_run_layer(m, &mtp->layer, &s, m->config.attention_layers);

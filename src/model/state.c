@@ -30,7 +30,7 @@ uint64_t model_kv_page_bytes(const model_config *c, dtype type) {
 }
 
 err_code model_kv_init(const model_config *c, dtype type, int page_count, kv_pool *out, error *err) {
-    HEARTH_ASSERT(page_count > 0 && (type == DTYPE_F32 || type == DTYPE_BF16));
+    HEARTH_ASSERT(page_count > 0 && (type == DTYPE_F32 || type == DTYPE_BF16 || type == DTYPE_F8_E4M3));
     kv_pool kv = describe(c, type, page_count);
     uint64_t bytes = half_bytes(&kv);
     ERR_TRY(memory_map(bytes, "KV cache (keys)", &kv.k, err));

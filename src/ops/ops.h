@@ -60,7 +60,8 @@ typedef struct matrix {
 } matrix;
 
 /* KV cache: pages of KV_PAGE token slots, one pool for all sequences. In each attention layer (the MTP layer is the last
- * one) page p holds K [kv_heads, KV_PAGE, head_dim] and V the same, of type `type` (DTYPE_F32 or DTYPE_BF16). */
+ * one) page p holds K [kv_heads, KV_PAGE, head_dim] and V the same, of type `type`: DTYPE_F32, DTYPE_BF16, or DTYPE_F8_E4M3
+ * with one scale per layer for K and one for V: stored is the code of x / scale, read is code * scale rounded to fp32. */
 enum { KV_PAGE = 64 };
 /* Largest head sizes of attention and Gated DeltaNet; the model layer refuses larger ones. */
 enum { HEAD_DIM_MAX = 512, GDN_DIM_MAX = 256, CONV_TAPS_MAX = 8 };
@@ -68,6 +69,7 @@ typedef struct kv_pool {
     dtype type;
     int layers, kv_heads, head_dim, page_count;
     void *k, *v; /* [layers, page_count, kv_heads, KV_PAGE, head_dim]; owned by whoever made the pool */
+    const float *k_scale, *v_scale; /* [layers], of FP8; NULL = 1. The model fills in the checkpoint's when it runs */
 } kv_pool;
 
 /* A recurrent state captured after `after` tokens of a chain segment (1..count). Pointers have the layout of sequence. */

@@ -58,6 +58,7 @@ class CommandLine(unittest.TestCase):
         for words, needle in (((), "usage"), (("fly",), "'fly'"), (("synth",), "usage"),
                               (("synth", "tiny", "x", "y"), "'y'"), (("synth", "tiny", "x", "--sed", "1"), "'--sed'"),
                               (("synth", "tiny", "x", "--seed"), "--seed"),
+                              (("chat", "x", "--kv", "int4"), "fp32|bf16|fp8"),
                               (("synth", "tiny", "x", "--seed", "-1"), "--seed -1"),
                               (("inspect", "x", "--context", "0"), "--context 0"),
                               (("serve", "x", "--reasoning", "maybe"), "on or off"),

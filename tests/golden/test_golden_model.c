@@ -20,6 +20,8 @@ typedef struct rules {
 } rules;
 
 static const rules EXACT = {"exact", DTYPE_F32, 1e-3, 1e-3, 1e-3, 1e-4, 0.01};
+/* An element of K or V at a rounding boundary falls on the other side now and then. */
+static const rules KV8 = {"kv8", DTYPE_F8_E4M3, 0.1, 5e-3, 0.1, 0.01, 0.3};
 
 typedef struct golden_case {
     const char *name;
@@ -325,14 +327,14 @@ static void drafts_equal(const bench *b, const json *want, const int32_t *got) {
 
 static void check_mtp_rows(bench *b, const json *want, const float *rows, const float *outs) {
     int64_t row;
-    if (!json_integer(golden_get(want, "row"), &row)) return;
+    if (!b->mtp_logits.data || !json_integer(golden_get(want, "row"), &row)) return;
     rows_within(rows, npy_row(&b->mtp_logits, row), (int64_t)DEPTH * b->vocab, b->rules->logit, &b->worst_mtp, "mtp");
     rows_within(outs, npy_row(&b->mtp_hidden, row), (int64_t)DEPTH * b->width, b->rules->logit, &b->worst_mtp,
                 "mtp hidden");
 }
 
 static void check_mtp(bench *b, const json *prompt) {
-    const json *want = golden_get(prompt, "mtp"), *two = golden_get(want, "after_two");
+    const json *want = golden_get(prompt, "mtp"), *two = json_get(want, "after_two");
     float *rows = lab_floats((int64_t)DEPTH * b->vocab), *outs = lab_floats((int64_t)DEPTH * b->width);
     int32_t drafts[DEPTH], committed[2];
     talk t = talk_open(b);
@@ -341,10 +343,12 @@ static void check_mtp(bench *b, const json *prompt) {
     draft(b, &t, (int32_t)golden_integer(want, "first"), DEPTH, drafts, rows, outs);
     drafts_equal(b, want, drafts);
     check_mtp_rows(b, want, rows, outs);
-    assert_int_equal(golden_ints(two, "committed", committed, 2), 2);
-    for (int i = 0; i < 2; i++) say(b, &t, &committed[i], 1);
-    draft(b, &t, (int32_t)golden_integer(two, "first"), DEPTH, drafts, NULL, NULL);
-    drafts_equal(b, two, drafts);
+    if (two) {
+        assert_int_equal(golden_ints(two, "committed", committed, 2), 2);
+        for (int i = 0; i < 2; i++) say(b, &t, &committed[i], 1);
+        draft(b, &t, (int32_t)golden_integer(two, "first"), DEPTH, drafts, NULL, NULL);
+        drafts_equal(b, two, drafts);
+    }
     talk_close(&t);
     free(rows);
     free(outs);
@@ -471,6 +475,8 @@ int main(void) {
         {"tiny-b-mixed", false, lab_avx2, &EXACT},
         {"tiny-b-ct", false, ops_cpu_best, &EXACT},
         {"tiny-b-fp8", false, lab_avx2, &EXACT},
+        {"tiny-b-nvfp4", false, ops_cpu_best, &KV8},
+        {"tiny-b-mixed", false, lab_avx2, &KV8},
         /* the rest is left out under sanitizers */
         {"tiny-spec", false, ops_cpu_best, &EXACT},
         {"tiny-a", false, ops_cpu_scalar, &EXACT},
@@ -492,8 +498,16 @@ int main(void) {
         {"mini-nvfp4", false, ops_cpu_best, &EXACT},
         {"mini-spec-nvfp4", false, ops_cpu_scalar, &EXACT},
         {"mini-spec-nvfp4", false, ops_cpu_best, &EXACT},
+        {"tiny-b-nvfp4", false, ops_cpu_scalar, &KV8},
+        {"tiny-b-nvfp4", false, lab_avx2, &KV8},
+        {"tiny-b-mixed", false, ops_cpu_scalar, &KV8},
+        {"tiny-b-mixed", false, ops_cpu_best, &KV8},
+        {"mini-nvfp4", false, ops_cpu_scalar, &KV8},
+        {"mini-nvfp4", false, ops_cpu_best, &KV8},
+        {"mini-spec-nvfp4", false, ops_cpu_scalar, &KV8},
+        {"mini-spec-nvfp4", false, ops_cpu_best, &KV8},
     };
-    enum { CASES = FIRST_CASES_ONLY ? 10 : sizeof cases / sizeof *cases };
+    enum { CASES = FIRST_CASES_ONLY ? 12 : sizeof cases / sizeof *cases };
     static char titles[CASES][64];
     struct CMUnitTest tests[CASES];
     for (int i = 0; i < CASES; i++) {

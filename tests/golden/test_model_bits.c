@@ -454,14 +454,21 @@ int main(void) {
         {"small", lab_avx2, DTYPE_BF16},
         {"small", ops_cpu_best, DTYPE_F32},
         {"small", ops_cpu_best, DTYPE_BF16},
+        {"small", lab_avx2, DTYPE_F8_E4M3},
+        {"small", ops_cpu_best, DTYPE_F8_E4M3},
         /* the rest is left out under sanitizers, which make everything ten times slower */
         {"small", ops_cpu_scalar, DTYPE_BF16},
         {"tiny-b", ops_cpu_best, DTYPE_F32},
         {"mini", ops_cpu_best, DTYPE_BF16},
+        {"tiny-b-nvfp4", ops_cpu_best, DTYPE_F8_E4M3},
+        {"tiny-b-nvfp4", lab_avx2, DTYPE_F8_E4M3},
+        {"tiny-b-mixed", ops_cpu_best, DTYPE_F8_E4M3},
+        {"tiny-b-fp8", lab_avx2, DTYPE_BF16},
+        {"mini-nvfp4", ops_cpu_best, DTYPE_F8_E4M3},
     };
     enum {
         CHECKS = sizeof checks / sizeof *checks,
-        SETTINGS = FIRST_SETTINGS_ONLY ? 5 : sizeof settings / sizeof *settings
+        SETTINGS = FIRST_SETTINGS_ONLY ? 7 : sizeof settings / sizeof *settings
     };
     static char titles[CHECKS * SETTINGS][96];
     struct CMUnitTest tests[CHECKS * SETTINGS];

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "format/minifloat.h"
 #include "ops/ops.h"
 #include "support.h"
 
@@ -276,6 +277,7 @@ typedef struct world {
     attention_shape attention;
     gdn_shape gdn;
     dtype kv_type;
+    float k_cache_scale[LAYERS], v_cache_scale[LAYERS];
     int sequence_count, page_count, rows;
     int channels, q_width, kv_width, value_width;
     int64_t recurrent_size, conv_size, kv_size; /* elements of a whole state, and of a whole pool */
@@ -303,7 +305,7 @@ typedef struct outcome {
 } outcome;
 
 static const float eps = 1e-6f;
-static size_t kv_bytes(const world *w) { return (size_t)w->kv_size * (w->kv_type == DTYPE_F32 ? 4 : 2); }
+static size_t kv_bytes(const world *w) { return (size_t)w->kv_size * dtype_size(w->kv_type); }
 
 static void random_shapes(world *w, int kind) {
     static const int heads[][2] = {{4, 2}, {6, 1}, {12, 2}, {3, 3}, {2, 1}, {8, 1}, {5, 1}};
@@ -317,7 +319,9 @@ static void random_shapes(world *w, int kind) {
     w->gdn.key_dim = kind == 0 ? random_int(1, 40) : kind == 1 ? 32 : 128;
     w->gdn.value_dim = kind == 0 ? random_int(1, 150) : kind == 1 ? 32 : 128;
     w->gdn.conv_taps = kind == 0 ? random_int(2, 5) : 4;
-    w->kv_type = random_int(0, 1) ? DTYPE_F32 : DTYPE_BF16;
+    w->kv_type = (dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F8_E4M3}[random_int(0, 2)];
+    for (int i = 0; i < LAYERS; i++) w->k_cache_scale[i] = random_float(0.01f) + 0.02f;
+    for (int i = 0; i < LAYERS; i++) w->v_cache_scale[i] = random_float(0.01f) + 0.02f;
     w->q_width = w->attention.heads * w->attention.head_dim;
     w->kv_width = w->attention.kv_heads * w->attention.head_dim;
     w->value_width = w->gdn.value_heads * w->gdn.value_dim;
@@ -423,6 +427,8 @@ static step_state state_random(const world *w) {
         const float k = random_float(1), v = random_float(1);
         if (w->kv_type == DTYPE_F32) {
             ((float *)s.k)[i] = k, ((float *)s.v)[i] = v;
+        } else if (w->kv_type == DTYPE_F8_E4M3) {
+            ((uint8_t *)s.k)[i] = f32_to_e4m3(k * 40), ((uint8_t *)s.v)[i] = f32_to_e4m3(v * 40);
         } else {
             ((uint16_t *)s.k)[i] = f32_to_bf16(k), ((uint16_t *)s.v)[i] = f32_to_bf16(v);
         }
@@ -482,7 +488,9 @@ static outcome run(const ops *o, pool *p, const world *w, const step_state *init
                   .head_dim = w->attention.head_dim,
                   .page_count = w->page_count,
                   .k = x.state.k,
-                  .v = x.state.v};
+                  .v = x.state.v,
+                  .k_scale = w->k_cache_scale,
+                  .v_scale = w->v_cache_scale};
     o->qkv_store(p, x.q, x.gate, w->qg, w->k, w->v, w->q_scale, w->k_scale, eps, &w->attention, &kv, LAYER, segments,
                  w->segment_count);
     o->attention(p, x.attention, x.q, x.gate, &w->attention, &kv, LAYER, segments, w->segment_count);

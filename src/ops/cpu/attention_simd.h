@@ -12,7 +12,9 @@
  * Scores of a wave stay within WAVE_BYTES (more only if a single unit needs more), whatever the context.
  *
  * In a tree the keys past the committed ones are a row's own path: gathered, once per row and pass, into scratch, where
- * they look like one more page. A new KV type is one more case in widen (common_simd.h). */
+ * they look like one more page. A new KV type is one more case in kv_widen and kv_store. */
+
+#include "format/minifloat.h"
 
 enum {
     UNIT_ROWS = 16,
@@ -55,12 +57,27 @@ typedef struct attention_job {
 static int row_keys(const segment *seg, int i) { return seg->seq->length + (seg->parents ? seg->depth[i] : i) + 1; }
 static int paged_keys(const segment *seg, int i) { return seg->parents ? seg->seq->length : row_keys(seg, i); }
 
+SIMD size_t kv_size(const kv_pool *kv) { return kv->type == DTYPE_F32 ? 4 : kv->type == DTYPE_BF16 ? 2 : 1; }
+
+/* Elements k .. k+count-1 of stored numbers, then zeros up to `padded`. scales: k_scale or v_scale of the pool. */
+static void kv_widen(const attention_job *job, const float *scales, float *out, const char *row, size_t k, int count,
+                     int padded) {
+    if (job->kv->type != DTYPE_F8_E4M3) {
+        widen_row(job->kv->type, out, row, k, count, padded);
+        return;
+    }
+    const vf scale = v_set(scales ? scales[job->layer] : 1.0f);
+    int i = 0;
+    for (; i + VL <= count; i += VL) v_store(out + i, v_mul(v_e4m3(row + k + i), scale));
+    for (; i < padded; i += VL) v_store_n(out + i, v_mul(v_e4m3_n(row + k + i, count - i), scale), padded - i);
+}
+
 /* K or V of one slot: a row of head_dim stored elements. */
 static const char *kv_row(const attention_job *job, const void *base, const attention_unit *u, int slot) {
     const kv_pool *kv = job->kv;
     size_t page = (size_t)job->layer * (size_t)kv->page_count + (size_t)u->seg->seq->pages[slot / KV_PAGE];
     size_t row = (page * (size_t)kv->kv_heads + (size_t)u->kv_head) * KV_PAGE + (size_t)(slot % KV_PAGE);
-    return (const char *)base + row * (size_t)kv->head_dim * (kv->type == DTYPE_F32 ? 4 : 2);
+    return (const char *)base + row * (size_t)kv->head_dim * kv_size(kv);
 }
 
 /* The path of row i, root first, as slots; returns their number. */
@@ -159,7 +176,7 @@ static void score_pages(const attention_job *job, const attention_unit *u, int f
     const int dim = job->shape->head_dim, keys = paged_keys(u->seg, u->first + u->rows - 1);
     const int end = int_min(keys, (first_page + CHUNK_PAGES) * KV_PAGE);
     const bool direct = job->kv->type == DTYPE_F32 && dim == job->width;
-    const size_t row_bytes = (size_t)dim * (job->kv->type == DTYPE_F32 ? 4 : 2);
+    const size_t row_bytes = (size_t)dim * kv_size(job->kv);
     float *wide = thread_scratch(SCRATCH_TASK, KV_PAGE * (size_t)job->width * sizeof *wide);
     for (int slot = first_page * KV_PAGE; slot < end; slot += KV_PAGE) {
         const char *page = kv_row(job, job->kv->k, u, slot);
@@ -168,7 +185,7 @@ static void score_pages(const attention_job *job, const attention_unit *u, int f
         const float *from = direct ? (const float *)(const void *)page : wide;
         if (!direct) {
             for (int key = 0; key < count; key++)
-                widen_row(job->kv->type, wide + key * job->width, page, (size_t)(key * dim), dim, job->width);
+                kv_widen(job, job->kv->k_scale, wide + key * job->width, page, (size_t)(key * dim), dim, job->width);
         }
         for (int i = u->first; i < u->first + u->rows; i++) {
             const int valid = int_min(paged_keys(u->seg, i) - slot, count);
@@ -191,8 +208,8 @@ static void score_paths(const attention_job *job, const attention_unit *u) {
     for (int i = u->first; i < u->first + u->rows; i++) {
         const int count = path_slots(u->seg, i, slots);
         for (int j = 0; j < count; j++)
-            widen_row(job->kv->type, wide + j * job->width, kv_row(job, job->kv->k, u, slots[j]), 0,
-                      job->shape->head_dim, job->width);
+            kv_widen(job, job->kv->k_scale, wide + j * job->width, kv_row(job, job->kv->k, u, slots[j]), 0,
+                     job->shape->head_dim, job->width);
         score_row(job, u, i, &(kv_block){wide, (size_t)job->width, count, NULL, 0, 0}, u->seg->seq->length);
     }
 }
@@ -335,15 +352,15 @@ static void value_pages(const value_part *t) {
     const attention_unit *u = t->u;
     const kv_pool *kv = t->job->kv;
     const int dim = kv->head_dim, keys = paged_keys(u->seg, u->first + u->rows - 1);
-    const size_t size = kv->type == DTYPE_F32 ? 4 : 2;
+    const size_t size = kv_size(kv);
     const bool direct = kv->type == DTYPE_F32 && t->n == VALUE_COLUMNS;
     for (int slot = 0; slot < keys; slot += KV_PAGE) {
         const char *page = kv_row(t->job, kv->v, u, slot);
         const char *next = slot + KV_PAGE < keys ? kv_row(t->job, kv->v, u, slot + KV_PAGE) : page;
         const int count = int_min(keys - slot, KV_PAGE);
         for (int key = 0; key < count && !direct; key++)
-            widen_row(kv->type, t->wide + key * VALUE_COLUMNS, page, (size_t)(key * dim + t->column), t->n,
-                      VALUE_COLUMNS);
+            kv_widen(t->job, kv->v_scale, t->wide + key * VALUE_COLUMNS, page, (size_t)(key * dim + t->column), t->n,
+                     VALUE_COLUMNS);
         kv_block b = {.rows = t->wide,
                       .stride = VALUE_COLUMNS,
                       .next = next + (size_t)t->column * size,
@@ -366,8 +383,8 @@ static void value_paths(const value_part *t) {
         const kv_block b = {
             .rows = t->wide, .stride = VALUE_COLUMNS, .count = path_slots(u->seg, u->first + r, t->slots)};
         for (int j = 0; j < b.count; j++)
-            widen_row(kv->type, t->wide + j * VALUE_COLUMNS, kv_row(t->job, kv->v, u, t->slots[j]), (size_t)t->column,
-                      t->n, VALUE_COLUMNS);
+            kv_widen(t->job, kv->v_scale, t->wide + j * VALUE_COLUMNS, kv_row(t->job, kv->v, u, t->slots[j]),
+                     (size_t)t->column, t->n, VALUE_COLUMNS);
         value_part_row(t, r, &b, u->seg->seq->length);
     }
 }
@@ -469,7 +486,7 @@ void ISA(attention)(pool *p, float *out, const float *q, const float *gate, cons
                          .width = round_up(shape->head_dim, 16),
                          .column_blocks = (shape->head_dim + VALUE_COLUMNS - 1) / VALUE_COLUMNS,
                          .units = units};
-    HEARTH_ASSERT(kv->type == DTYPE_F32 || kv->type == DTYPE_BF16);
+    HEARTH_ASSERT(kv->type == DTYPE_F32 || kv->type == DTYPE_BF16 || kv->type == DTYPE_F8_E4M3);
     const size_t size = wave_size(&job, segments, segment_count);
     float *scratch = thread_scratch(SCRATCH_CALL, size * sizeof *scratch);
     size_t used = 0;
@@ -503,13 +520,16 @@ static void norm_rope(const store_job *job, float *out, const float *x, const fl
     }
 }
 
-static void kv_store(const kv_pool *kv, void *base, size_t at, const float *x) {
+/* scale: of FP8. Its codes are made one by one: a step stores few numbers compared with what it reads. */
+static void kv_store(const kv_pool *kv, void *base, float scale, size_t at, const float *x) {
     for (int d = 0; d < kv->head_dim; d += VL) {
         const int n = kv->head_dim - d;
         if (kv->type == DTYPE_F32) {
             v_store_n((float *)base + at + d, v_load_n(x + d, n), n);
-        } else {
+        } else if (kv->type == DTYPE_BF16) {
             v_store_bf16_n((uint16_t *)base + at + d, v_load_n(x + d, n), n);
+        } else {
+            for (int i = d; i < d + int_min(n, VL); i++) ((uint8_t *)base)[at + (size_t)i] = f32_to_e4m3(x[i] / scale);
         }
     }
 }
@@ -540,8 +560,8 @@ static void store_task(void *context, int row) {
         const size_t from = (r * (size_t)s->kv_heads + (size_t)h) * dim;
         const size_t to = ((page * (size_t)kv->kv_heads + (size_t)h) * KV_PAGE + (size_t)(slot % KV_PAGE)) * dim;
         norm_rope(job, key, job->k + from, job->k_scale, cosine, sine);
-        kv_store(kv, kv->k, to, key);
-        kv_store(kv, kv->v, to, job->v + from);
+        kv_store(kv, kv->k, kv->k_scale ? kv->k_scale[job->layer] : 1.0f, to, key);
+        kv_store(kv, kv->v, kv->v_scale ? kv->v_scale[job->layer] : 1.0f, to, job->v + from);
     }
 }
 

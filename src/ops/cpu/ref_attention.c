@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "format/minifloat.h"
 #include "ops/cpu/ref.h"
 
 /* Offset in elements of a token slot for one KV head. */
@@ -15,13 +16,25 @@ static int64_t kv_offset(const kv_pool *kv, const sequence *seq, int layer, int 
     return ((page * kv->kv_heads + head) * KV_PAGE + slot % KV_PAGE) * kv->head_dim;
 }
 
-static void kv_store(void *base, dtype type, int64_t offset, const float *x, int count) {
+static float scale_of(const float *scales, int layer) { return scales ? scales[layer] : 1.0f; }
+
+static void kv_store(void *base, dtype type, float scale, int64_t offset, const float *x, int count) {
     for (int i = 0; i < count; i++) {
         if (type == DTYPE_F32)
             ((float *)base)[offset + i] = x[i];
-        else
+        else if (type == DTYPE_BF16)
             ((uint16_t *)base)[offset + i] = f32_to_bf16(x[i]);
+        else
+            ((uint8_t *)base)[offset + i] = f32_to_e4m3(x[i] / scale);
     }
+}
+
+static void kv_load(float *out, const void *base, dtype type, float scale, int64_t offset, int count) {
+    if (type != DTYPE_F8_E4M3) {
+        ref_widen(out, type, base, offset, count);
+        return;
+    }
+    for (int i = 0; i < count; i++) out[i] = e4m3_to_f32(((const uint8_t *)base)[offset + i]) * scale;
 }
 
 /* Norm of one head followed by the rotation of its first rotary_dim dimensions. */
@@ -49,8 +62,8 @@ static void store_row(float *q, float *gate, const float *qg, const float *k, co
         float rotated[HEAD_DIM_MAX];
         int64_t offset = kv_offset(kv, seq, layer, h, slot);
         norm_rope(rotated, k + h * dim, k_scale, eps, shape, position);
-        kv_store(kv->k, kv->type, offset, rotated, dim);
-        kv_store(kv->v, kv->type, offset, v + h * dim, dim);
+        kv_store(kv->k, kv->type, scale_of(kv->k_scale, layer), offset, rotated, dim);
+        kv_store(kv->v, kv->type, scale_of(kv->v_scale, layer), offset, v + h * dim, dim);
     }
 }
 
@@ -93,10 +106,15 @@ typedef struct head_keys {
     const key_list *keys;
 } head_keys;
 
+static void load_key(float *out, const head_keys *h, const void *base, const float *scales, int j) {
+    int64_t offset = kv_offset(h->kv, h->seq, h->layer, h->head, h->keys->slots[j]);
+    kv_load(out, base, h->kv->type, scale_of(scales, h->layer), offset, h->kv->head_dim);
+}
+
 static float score(const head_keys *h, const float *q, int j) {
     float wide[HEAD_DIM_MAX];
     int dim = h->kv->head_dim;
-    ref_widen(wide, h->kv->type, h->kv->k, kv_offset(h->kv, h->seq, h->layer, h->head, h->keys->slots[j]), dim);
+    load_key(wide, h, h->kv->k, h->kv->k_scale, j);
     return ref_dot(q, wide, dim) * (1.0f / sqrtf((float)dim));
 }
 
@@ -112,7 +130,7 @@ static void attend(float *out, const float *q, const head_keys *h, float *scores
     for (int j = 0; j < count; j++) {
         float weight = expf(scores[j] - highest), wide[HEAD_DIM_MAX];
         lane[j % 16] += weight;
-        ref_widen(wide, h->kv->type, h->kv->v, kv_offset(h->kv, h->seq, h->layer, h->head, h->keys->slots[j]), dim);
+        load_key(wide, h, h->kv->v, h->kv->v_scale, j);
         ref_axpy(out, weight, wide, dim);
     }
     float sum = ref_sum_lanes(lane);
