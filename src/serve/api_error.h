@@ -9,6 +9,7 @@ typedef struct api_error {
     int status;
     const char *code;  /* stable, lower case, static; docs/http-api.md lists them */
     int retry_after_s; /* 0 = no Retry-After */
+    const char *allow; /* the methods that a 405 names, static; else NULL */
     char param[64];    /* "" = null */
     char message[512];
 } api_error;

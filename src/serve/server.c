@@ -54,6 +54,7 @@ void server_reply_error(server *s, http_exchange *x, const api_error *e) {
     api_error_write(&body, e);
     buffer_char(&body, '\n');
     if (e->retry_after_s) buffer_printf(&headers, "Retry-After: %d\r\n", e->retry_after_s);
+    if (e->allow) buffer_printf(&headers, "Allow: %s\r\n", e->allow);
     if (e->status == 401) buffer_text(&headers, "WWW-Authenticate: Bearer\r\n");
     x->note = e->code;
     server_reply(s, x, e->status, TYPE_JSON, headers.data, span_make(body.data, body.size));
@@ -188,19 +189,6 @@ static void answer_options(server *s, http_exchange *x, const route *r) {
     buffer_deinit(&headers);
 }
 
-static void answer_wrong_method(server *s, http_exchange *x, const route *r) {
-    api_error e;
-    api_fail(&e, 405, "method_not_allowed", NULL, "%s takes %s", r->path, r->allow);
-    buffer body = {0}, headers = {0};
-    api_error_write(&body, &e);
-    buffer_char(&body, '\n');
-    buffer_printf(&headers, "Allow: %s\r\n", r->allow);
-    x->note = e.code;
-    server_reply(s, x, 405, TYPE_JSON, headers.data, span_make(body.data, body.size));
-    buffer_deinit(&body);
-    buffer_deinit(&headers);
-}
-
 /* Everything that can be said before the body is there. */
 static void on_head(void *context, http_exchange *x) {
     server *s = context;
@@ -214,15 +202,15 @@ static void on_head(void *context, http_exchange *x) {
         api_fail(&e, 401, "invalid_api_key", NULL, "a valid key is needed: Authorization: Bearer KEY");
     else if (!r)
         api_fail(&e, 404, "not_found", NULL, "there is no such endpoint; docs/http-api.md lists them");
-    else if (!allows(r->allow, x->head.method)) {
-        answer_wrong_method(s, x, r);
-        return;
-    } else if (r->needs_engine && s->draining)
+    else if (!allows(r->allow, x->head.method))
+        api_fail(&e, 405, "method_not_allowed", NULL, "%s takes %s", r->path, r->allow);
+    else if (r->needs_engine && s->draining)
         api_fail(&e, 503, "shutting_down", NULL, "the server is shutting down");
     else if (r->needs_engine && !s->engine)
         api_fail(&e, 503, "loading", NULL, "the model is loading: %d %%", (int)(100 * load_progress(s)));
     if (!e.status) return;
     if (e.status == 503) e.retry_after_s = LOADING_RETRY_S;
+    if (e.status == 405) e.allow = r->allow;
     server_reply_error(s, x, &e);
 }
 
