@@ -747,36 +747,8 @@ err_code value_to_str(rendering *r, value v, value *out) {
 
 /* ---- json.dumps */
 
-static void write_json_escape(buffer *b, uint32_t c) {
-    static const char from[] = "\"\\\n\r\t\b\f", to[] = "\"\\nrtbf";
-    const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
-    if (known)
-        buffer_printf(b, "\\%c", to[known - from]);
-    else if (c < 0x10000)
-        buffer_printf(b, "\\u%04x", c);
-    else
-        buffer_printf(b, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + ((c - 0x10000) & 0x3ff));
-}
-
-/* Runs of plain characters are copied whole. */
-static void write_json_text(buffer *b, span s, bool ascii) {
-    buffer_char(b, '"');
-    size_t from = 0, i = 0;
-    while (i < s.size) {
-        unsigned char byte = (unsigned char)s.data[i];
-        if (byte >= 0x20 && byte != '"' && byte != '\\' && (!ascii || byte < 0x7f)) {
-            i++;
-            continue;
-        }
-        buffer_append(b, s.data + from, i - from);
-        uint32_t c = byte;
-        int n = byte < 0x80 ? 1 : utf8_decode(s.data + i, s.size - i, &c);
-        write_json_escape(b, c);
-        i += n > 0 ? (size_t)n : 1;
-        from = i;
-    }
-    buffer_append(b, s.data + from, s.size - from);
-    buffer_char(b, '"');
+static void write_json_text(buffer *b, span s, const json_layout *layout) {
+    json_write_string(b, s, layout->ascii ? JSON_ASCII : JSON_COMPACT);
 }
 
 static void write_json_real(buffer *b, double d) {
@@ -811,7 +783,7 @@ static err_code write_json_sequence(rendering *r, buffer *b, sequence *q, const 
 
 static err_code write_json_key(rendering *r, buffer *b, value key, const json_layout *layout) {
     if (key.type == V_STR) {
-        write_json_text(b, value_span(key), layout->ascii);
+        write_json_text(b, value_span(key), layout);
         return ERR_OK;
     }
     if (!value_is_number(key) && key.type != V_NONE && key.type != V_BIG)
@@ -877,7 +849,7 @@ static err_code write_json(rendering *r, buffer *b, value v, const json_layout *
         case V_BIG:
             return value_write(r, b, v, false);
         case V_STR:
-            write_json_text(b, value_span(v), layout->ascii);
+            write_json_text(b, value_span(v), layout);
             return ERR_OK;
         case V_SEQ:
             if (v.seq->kind > SEQ_TUPLE) break;
