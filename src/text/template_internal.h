@@ -357,13 +357,6 @@ double value_real(value v);                /* of a number */
 err_code value_equal(rendering *r, value a, value b, bool *out);
 err_code value_order(rendering *r, value a, value b, const char *op, int *out);
 err_code value_contains(rendering *r, value container, value item, bool *out);
-err_code value_to_str(rendering *r, value v, value *out); /* Python's str(); strings unchanged */
-err_code value_write(rendering *r, buffer *b, value v, bool repr);
-typedef struct json_layout {
-    bool ascii, sort_keys, indented;
-    span indent, item_separator, key_separator;
-} json_layout;
-err_code value_write_json(rendering *r, buffer *b, value v, const json_layout *layout);
 err_code value_undefined_error(rendering *r, value v);
 /* Items of anything that can be iterated over: lists as they are, strings by character, dicts by key. */
 err_code value_items(rendering *r, value v, sequence **out);
@@ -378,6 +371,15 @@ value *dict_find_text(rendering *r, dict *d, span key);
 err_code dict_set(rendering *r, dict *d, value key, value item);
 /* As Python's float(): blanks around, 1., .5, inf, nan; false = malformed. */
 bool text_to_double(span text, double *out);
+
+/* template_print.c */
+err_code value_to_str(rendering *r, value v, value *out); /* Python's str(); strings unchanged */
+err_code value_write(rendering *r, buffer *b, value v, bool repr);
+typedef struct json_layout {
+    bool ascii, sort_keys, indented;
+    span indent, item_separator, key_separator;
+} json_layout;
+err_code value_write_json(rendering *r, buffer *b, value v, const json_layout *layout);
 
 /* template_text.c */
 bool char_is_space(uint32_t c); /* str.isspace of one character */
