@@ -61,7 +61,7 @@ SOURCES := $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
 
 # CUDA operators are built for the GPU targets alone; CUDA=0, or no nvcc, leaves them out.
 NVCC    := $(if $(filter 0,$(CUDA)),,$(shell command -v nvcc 2>/dev/null))
-NVFLAGS := -std=c++17 -O3 -Isrc -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
+NVFLAGS := -std=c++17 -O3 -fmad=false -Isrc -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_80,code=compute_80
 GPU_OBJ := $(patsubst %.cu,$(OBJ)/%.cu.o,$(wildcard src/ops/cuda/*.cu))
 
 .PHONY: all help demo check bench fuzz lint format install clean check-gpu bench-gpu

@@ -1,8 +1,8 @@
 /* Bench of the CUDA operators: bytes that must move, time as the median of graph replays over buffers that rotate beyond
  * the L2 cache, and the share of the read bandwidth measured in the same run. */
+#include "bench_attention.cuh"
 #include "bench_gdn.cuh"
 #include "bench_small_m.cuh"
-#include "gpu_support.cuh"
 
 /* ---- read bandwidth */
 
@@ -34,6 +34,24 @@ static double read_bandwidth(const void *memory, int64_t bytes, cudaStream_t str
     return best;
 }
 
+/* Norm of a step's 129 rows of 5120 and one argmax over the vocabulary: launches, not bytes, are the cost. */
+static void bench_rows(cudaStream_t stream) {
+    static const int rows[] = {1, 8, 16};
+    float *x = (float *)device_buffer((size_t)16 * 248320 * 4, 0), *scale = (float *)device_buffer(5120 * 4, 0);
+    void *out = device_buffer(16 * 5120 * 2, 0), *workspace = device_buffer(16 * 16, 0);
+    int32_t *ids = (int32_t *)device_buffer(16 * 4, 0);
+    for (int r = 0; r < 3; r++) {
+        graph_begin(stream);
+        for (int i = 0; i < 129; i++) OP_DO(cuda_rms_norm(out, x, scale, rows[r], 5120, 1e-6f, stream, &op_error));
+        timing norm = time_graph(graph_end(stream), stream, 31);
+        graph_begin(stream);
+        for (int i = 0; i < 20; i++) OP_DO(cuda_argmax(ids, x, rows[r], 248077, 248320, workspace, stream, &op_error));
+        timing most = time_graph(graph_end(stream), stream, 31);
+        printf("rows %2d: rms_norm %.2f us each, argmax %.2f us each\n", rows[r], norm.median_ms / 129 * 1e3,
+               most.median_ms / 20 * 1e3);
+    }
+}
+
 int main(void) {
     need_gpu(1);
     cudaStream_t stream;
@@ -42,6 +60,8 @@ int main(void) {
     double bandwidth = read_bandwidth(weights.memory, weights.bytes, stream);
     bench_small_matmul(&weights, bandwidth, stream);
     bench_gdn(bandwidth, stream);
+    bench_attention(bandwidth, stream);
+    bench_rows(stream);
     printf("0 failed\n");
     return 0;
 }

@@ -2,6 +2,8 @@
 #ifndef HEARTH_TESTS_GPU_BENCH_SMALL_M_CUH
 #define HEARTH_TESTS_GPU_BENCH_SMALL_M_CUH
 
+#include "gpu_support.cuh"
+
 enum { STEP_MATRICES = 257, STEP_SHAPES = 6 };
 static const int step_shapes[STEP_SHAPES][2] = {{16384, 5120}, {14336, 5120}, {5120, 6144},
                                                 {34816, 5120}, {5120, 17408}, {248320, 5120}};

@@ -3,6 +3,8 @@
 #ifndef HEARTH_TESTS_GPU_CHECK_SMALL_M_CUH
 #define HEARTH_TESTS_GPU_CHECK_SMALL_M_CUH
 
+#include "gpu_support.cuh"
+
 typedef struct matmul_case {
     int rows, cols, part_tiles, split; /* part_tiles 0: the plan's own choice */
     matmul_epilogue epilogue;

@@ -101,9 +101,11 @@ static __device__ __forceinline__ void mbarrier_wait_cluster(uint32_t at, int pa
 }
 
 static __device__ __forceinline__ void bulk_copy(uint32_t to, const void *from, int bytes, uint32_t barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[%0], [%1], %2, [%3];" ::"r"(to),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
 }
 
 static __device__ __forceinline__ uint32_t cluster_address(uint32_t at, int rank) {
@@ -161,12 +163,13 @@ static inline int device_major(void) {
     return major;
 }
 
-/* Queues `kernel` with programmatic dependence on its predecessor (where the device knows it) and clusters of `cluster` CTAs. */
-static inline err_code cuda_launch(const void *kernel, int grid, int block, int cluster, size_t shared_bytes,
-                                   void *stream, void **args, error *err) {
+/* Queues `kernel` on grid x grid_y CTAs with programmatic dependence on its predecessor (where the device knows it) and
+ * clusters of `cluster` CTAs. */
+static inline err_code launch_kernel(const void *kernel, dim3 grid, int block, int cluster, size_t shared_bytes,
+                                     void *stream, void **args, error *err) {
     cudaLaunchAttribute attributes[2];
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)grid);
+    config.gridDim = grid;
     config.blockDim = dim3((unsigned)block);
     config.dynamicSmemBytes = shared_bytes;
     config.stream = (cudaStream_t)stream;
@@ -180,9 +183,19 @@ static inline err_code cuda_launch(const void *kernel, int grid, int block, int 
     cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
     if (status == cudaSuccess) status = cudaLaunchKernelExC(&config, kernel, args);
     if (status != cudaSuccess)
-        ERR_FAIL(err, ERR_INTERNAL, "kernel launch of %d x %d threads, %zu bytes of shared memory: %s", grid, block,
-                 shared_bytes, cudaGetErrorString(status));
+        ERR_FAIL(err, ERR_INTERNAL, "kernel launch of %u x %u CTAs of %d threads, %zu bytes of shared memory: %s",
+                 grid.x, grid.y, block, shared_bytes, cudaGetErrorString(status));
     return ERR_OK;
+}
+
+static inline err_code cuda_launch(const void *kernel, int grid, int block, int cluster, size_t shared_bytes,
+                                   void *stream, void **args, error *err) {
+    return launch_kernel(kernel, dim3((unsigned)grid), block, cluster, shared_bytes, stream, args, err);
+}
+
+static inline err_code cuda_launch_2d(const void *kernel, int grid, int grid_y, int block, size_t shared_bytes,
+                                      void *stream, void **args, error *err) {
+    return launch_kernel(kernel, dim3((unsigned)grid, (unsigned)grid_y), block, 1, shared_bytes, stream, args, err);
 }
 
 #endif

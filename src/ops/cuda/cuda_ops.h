@@ -142,6 +142,56 @@ typedef struct cuda_gdn_commit_args {
 } cuda_gdn_commit_args;
 err_code cuda_gdn_commit(const cuda_gdn_commit_args *args, void *stream, error *err);
 
+/* ---- attention: decode and verification */
+
+/* The mathematics is `attention` of ops.h, head_dim 256, except that queries and softmax weights are rounded to bf16
+ * before they meet the keys and values (sums in fp32). Logical positions are cut into absolute ranges of
+ * CUDA_ATTENTION_RANGE; a range's partial result depends on its keys in logical order alone, and ranges are combined in
+ * order: a node has the bits of the chain that leads to it. */
+enum { CUDA_HEAD_DIM = 256, CUDA_PAGE = 64, CUDA_ATTENTION_RANGE = 512, CUDA_ATTENTION_ROWS_MAX = 16 };
+
+typedef enum {
+    CUDA_KV_BF16,
+    CUDA_KV_E4M3, /* value = code * k_scale or v_scale */
+} cuda_kv_type;
+
+/* One sequence's rows in a step; an array of these in device memory. */
+typedef struct cuda_attention_segment {
+    int row, count;         /* 1..CUDA_ATTENTION_ROWS_MAX */
+    int length;             /* committed tokens; node i lies in slot length + i */
+    const int32_t *pages;   /* page of slot s is pages[s / CUDA_PAGE] */
+    const int32_t *parents; /* [count], parents[i] < i, -1 = the committed tokens alone */
+} cuda_attention_segment;
+
+typedef struct cuda_attention_step {
+    int heads, kv_heads;   /* heads / kv_heads at most 6 */
+    int rows, range_count; /* range_count: of the longest sequence, its rows included, rounded up */
+    const float *q;        /* [rows, heads, 256], normed and rotated */
+    const float *gate;     /* [rows, heads, 256] */
+    cuda_kv_type type;
+    const void *k, *v; /* one layer's [pages, kv_heads, CUDA_PAGE, 256] */
+    float k_scale, v_scale;
+    void *out;                              /* [rows, heads, 256] bf16 */
+    const cuda_attention_segment *segments; /* device memory */
+    int segment_count;
+    void *workspace; /* cuda_attention_workspace bytes */
+} cuda_attention_step;
+
+size_t cuda_attention_workspace(int rows, int heads, int range_count);
+err_code cuda_attention(const cuda_attention_step *step, void *stream, error *err);
+
+/* ---- rows */
+
+/* out[r, i] = x[r, i] / sqrt(mean_i x[r, i]^2 + eps) * scale[i]; x [rows, width] fp32, out bf16. Zero-centred norms pass
+ * scale = 1 + w. */
+err_code cuda_rms_norm(void *out, const float *x, const float *scale, int rows, int width, float eps, void *stream,
+                       error *err);
+
+/* ids[r] = the first index of the largest of x[r, 0 .. count), x [rows, stride] fp32, not NaN. workspace: 16 bytes a
+ * row, zero before the first use. */
+err_code cuda_argmax(int32_t *ids, const float *x, int rows, int count, int stride, void *workspace, void *stream,
+                     error *err);
+
 #ifdef __cplusplus
 }
 #endif

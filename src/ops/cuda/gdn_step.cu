@@ -6,10 +6,10 @@
  * second pass), over 16 lanes by halving: every step both adds and halves the values a lane carries.
  *
  * Rows run in order; a node whose parent is not the node before it reloads its parent's state, which was saved when that
- * node was computed. The convolution, norms and gates of up to 16 rows are prepared in shared memory first; 12 CTAs
- * repeat the work of a key head, which costs less than a launch. The gated norm spans a head's four CTAs: outputs go to
- * global memory and the CTA that comes last does the norm. In a chain the conv state of the key head is advanced by the
- * last of the CTAs that read it. */
+ * node was computed: the first four branch points in shared memory, more of them in global memory. The convolution, norms
+ * and gates of up to 16 rows are prepared in shared memory first; 12 CTAs repeat the work of a key head, which costs less
+ * than a launch. The gated norm spans a head's four CTAs: outputs go to global memory and the CTA that comes last does the
+ * norm. In a chain the conv state of the key head is advanced by the last of the CTAs that read it. */
 #include "ops/cuda/cuda_common.cuh"
 
 enum {
@@ -20,6 +20,7 @@ enum {
     GDN_THREADS = 128,
     BATCH = 16, /* rows prepared at once */
     KEYS_PER_LANE = 8,
+    SHARED_SAVES = 4, /* branch points kept in shared memory; the rest go to global memory */
 };
 
 /* ---- the token update */
@@ -47,6 +48,32 @@ static __device__ __forceinline__ void state_store(const state_slice &t, float *
     for (int i = 0; i < KEYS_PER_LANE; i++)
         *(float4 *)(head + (lane_key() + 16 * i) * DIM + slice * COLS + lane_col()) =
             make_float4(t.s[i][0], t.s[i][1], t.s[i][2], t.s[i][3]);
+}
+
+/* A saved state: the first few in shared memory, where only the lane that wrote a value reads it. */
+static __device__ __forceinline__ void branch_save(const state_slice &t, float4 *shared, float *global_head, int save,
+                                                   int slice) {
+    if (save >= SHARED_SAVES) {
+        state_store(t, global_head, slice);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < KEYS_PER_LANE; i++)
+        shared[(save * KEYS_PER_LANE + i) * GDN_THREADS + threadIdx.x] =
+            make_float4(t.s[i][0], t.s[i][1], t.s[i][2], t.s[i][3]);
+}
+
+static __device__ __forceinline__ void branch_load(state_slice &t, const float4 *shared, const float *global_head,
+                                                   int save, int slice) {
+    if (save >= SHARED_SAVES) {
+        state_load(t, global_head, slice);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < KEYS_PER_LANE; i++) {
+        float4 v = shared[(save * KEYS_PER_LANE + i) * GDN_THREADS + threadIdx.x];
+        t.s[i][0] = v.x, t.s[i][1] = v.y, t.s[i][2] = v.z, t.s[i][3] = v.w;
+    }
 }
 
 /* Keeps the half of v[0 .. 2n) that bit `mask` of the lane chooses, summed with the other lane's. */
@@ -83,7 +110,7 @@ static __device__ __forceinline__ float token(state_slice &t, const float *q, co
 #pragma unroll
     for (int c = 0; c < 4; c++) {
         float sk = __shfl_sync(0xffffffffu, sum[0], c / 2 * 8 + c % 2 * 4 + threadIdx.x % 2);
-        u[c] = beta * (v[lane_col() + c] - decay * sk);
+        u[c] = beta * fmaf(-decay, sk, v[lane_col() + c]);
     }
 #pragma unroll
     for (int i = 0; i < KEYS_PER_LANE; i++)
@@ -106,26 +133,43 @@ struct gdn_params {
 struct row_batch {
     float q[BATCH][DIM], k[BATCH][DIM], v[BATCH][COLS];
     float decay[BATCH], beta[BATCH], kq[BATCH];
+    int window[BATCH][TAPS]; /* oldest first: row of the step, or -1 - row of the committed window */
 };
 
-/* The raw input `back` steps before node i (ops.h, conv): a row of the step or of the committed window. */
-static __device__ __forceinline__ float raw_at(const gdn_params &p, const cuda_gdn_segment &seg, const int *parents,
-                                               int i, int back, int channel) {
+/* The raw input `back` steps before node i (ops.h, conv): a row of the step, or -1 - row of the committed window. */
+static __device__ __forceinline__ int window_row(const cuda_gdn_segment &seg, const int *parents, int i, int back) {
     for (; back > 0 && i >= 0; back--) i = parents[i];
-    if (i >= 0) return p.step.raw[(int64_t)(seg.row + i) * p.step.raw_stride + channel];
-    return seg.conv[(int64_t)(TAPS - 2 - back) * p.channels + channel];
+    return i >= 0 ? seg.row + i : -1 - (TAPS - 2 - back);
 }
 
-static __device__ __forceinline__ float conv_at(const gdn_params &p, const cuda_gdn_segment &seg, const int *parents,
-                                                int i, int channel, bool to_stash) {
-    float sum = 0, raw = 0;
+static __device__ __forceinline__ float raw_at(const gdn_params &p, const cuda_gdn_segment &seg, int row, int channel) {
+    return row >= 0 ? p.step.raw[(int64_t)row * p.step.raw_stride + channel]
+                    : seg.conv[(int64_t)(-1 - row) * p.channels + channel];
+}
+
+/* One channel of the convolution for rows r0, r0 + step, ... < count; the loads of four rows are under way at once.
+ * out[r * stride] in shared memory; raw inputs go to the stash. */
+static __device__ __forceinline__ void conv_channel(const gdn_params &p, const cuda_gdn_segment &seg,
+                                                    const row_batch &rows, float *out, int stride, int r0, int step,
+                                                    int first, int count, int channel, bool to_stash) {
+    enum { AT_ONCE = 4 };
+    float4 taps = *(const float4 *)(p.step.taps + channel * TAPS);
+    for (int r = r0; r < count; r += AT_ONCE * step) {
+        float x[AT_ONCE][TAPS];
 #pragma unroll
-    for (int t = 0; t < TAPS; t++) {
-        raw = raw_at(p, seg, parents, i, TAPS - 1 - t, channel);
-        sum = fmaf(p.step.taps[channel * TAPS + t], raw, sum);
+        for (int i = 0; i < AT_ONCE; i++)
+#pragma unroll
+            for (int t = 0; t < TAPS; t++)
+                x[i][t] = r + i * step < count ? raw_at(p, seg, rows.window[r + i * step][t], channel) : 0;
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            int row = r + i * step;
+            if (row >= count) continue;
+            float sum = fmaf(taps.w, x[i][3], fmaf(taps.z, x[i][2], fmaf(taps.y, x[i][1], fmaf(taps.x, x[i][0], 0))));
+            out[row * stride] = silu_of(sum);
+            if (to_stash) p.stash.raw[(int64_t)(seg.row + first + row) * p.channels + channel] = x[i][3];
+        }
     }
-    if (to_stash) p.stash.raw[(int64_t)(seg.row + i) * p.channels + channel] = raw;
-    return silu_of(sum);
 }
 
 static __device__ __forceinline__ float warp_sum(float x) {
@@ -162,16 +206,18 @@ static __device__ __forceinline__ void prepare(const gdn_params &p, const cuda_g
                                                row_batch &rows, int first, int count, int head, int slice, bool stash) {
     int key_head = head / p.group, key_channels = p.step.key_heads * DIM, column = slice * COLS + threadIdx.x % COLS;
     bool keeps = stash && slice == 0 && head % p.group == 0;
-    for (int r = 0; r < count; r++) {
-        int channel = key_head * DIM + threadIdx.x;
-        rows.q[r][threadIdx.x] = conv_at(p, seg, parents, first + r, channel, keeps);
-        rows.k[r][threadIdx.x] = conv_at(p, seg, parents, first + r, key_channels + channel, keeps);
-    }
-    for (int r = threadIdx.x / COLS; r < count; r += GDN_THREADS / COLS) {
-        float v = conv_at(p, seg, parents, first + r, 2 * key_channels + head * DIM + column, stash);
-        rows.v[r][threadIdx.x % COLS] = v;
-        if (stash) p.stash.v[((int64_t)(seg.row + first + r) * p.step.value_heads + head) * DIM + column] = v;
-    }
+    if ((int)threadIdx.x < count * TAPS)
+        rows.window[threadIdx.x / TAPS][threadIdx.x % TAPS] =
+            window_row(seg, parents, first + threadIdx.x / TAPS, TAPS - 1 - threadIdx.x % TAPS);
+    __syncthreads();
+    int channel = key_head * DIM + threadIdx.x, value_channel = 2 * key_channels + head * DIM + column;
+    conv_channel(p, seg, rows, &rows.q[0][threadIdx.x], DIM, 0, 1, first, count, channel, keeps);
+    conv_channel(p, seg, rows, &rows.k[0][threadIdx.x], DIM, 0, 1, first, count, key_channels + channel, keeps);
+    conv_channel(p, seg, rows, &rows.v[0][threadIdx.x % COLS], COLS, threadIdx.x / COLS, GDN_THREADS / COLS, first,
+                 count, value_channel, stash);
+    for (int r = threadIdx.x / COLS; stash && r < count; r += GDN_THREADS / COLS)
+        p.stash.v[((int64_t)(seg.row + first + r) * p.step.value_heads + head) * DIM + column] =
+            rows.v[r][threadIdx.x % COLS];
     if (threadIdx.x < count) {
         int64_t at = (int64_t)(seg.row + first + threadIdx.x) * p.step.value_heads + head;
         float x = p.step.a[at] + p.step.dt_bias[head], softplus = x > 20 ? x : log1pf(expf(x));
@@ -197,7 +243,8 @@ static __device__ __forceinline__ void advance_conv(const gdn_params &p, const c
     int channel = first + threadIdx.x;
     if ((int)threadIdx.x >= count) return;
     float window[TAPS - 1];
-    for (int t = 0; t < TAPS - 1; t++) window[t] = raw_at(p, seg, parents, seg.count - 1, TAPS - 2 - t, channel);
+    for (int t = 0; t < TAPS - 1; t++)
+        window[t] = raw_at(p, seg, window_row(seg, parents, seg.count - 1, TAPS - 2 - t), channel);
     for (int t = 0; t < TAPS - 1; t++) seg.conv[(int64_t)t * p.channels + channel] = window[t];
 }
 
@@ -239,6 +286,7 @@ static __device__ __forceinline__ bool comes_last(unsigned *arrivals, int expect
 /* ---- kernels */
 
 static __global__ void __launch_bounds__(GDN_THREADS) gdn_rows(const __grid_constant__ gdn_params p) {
+    extern __shared__ float4 branches[];
     __shared__ row_batch rows;
     __shared__ int parents[CUDA_GDN_ROWS_MAX], saves[CUDA_GDN_ROWS_MAX];
     int slice = blockIdx.x % SLICES, head = blockIdx.x / SLICES % p.step.value_heads;
@@ -260,14 +308,19 @@ static __global__ void __launch_bounds__(GDN_THREADS) gdn_rows(const __grid_cons
         prepare(p, seg, parents, rows, first, count, head, slice, stash);
         for (int r = 0; r < count; r++) {
             int i = first + r, parent = parents[i];
-            if (parent != i - 1)
-                state_load(state, (parent < 0 ? seg.recurrent : seg.branches + saves[parent] * head_size) + head_at,
-                           slice);
+            if (parent != i - 1) {
+                int save = parent < 0 ? 0 : saves[parent];
+                if (parent < 0)
+                    state_load(state, seg.recurrent + head_at, slice);
+                else
+                    branch_load(state, branches, seg.branches + save * head_size + head_at, save, slice);
+            }
             float o = token(state, rows.q[r], rows.k[r], rows.v[r], rows.decay[r], rows.beta[r], rows.kq[r]);
             if ((lane & 18) == 16)
                 p.outputs[((int64_t)(seg.row + i) * p.step.value_heads + head) * DIM + slice * COLS + lane_col() +
                           (lane / 8 & 1) * 2 + (lane / 4 & 1)] = o;
-            if (saves[i] >= 0) state_store(state, seg.branches + saves[i] * head_size + head_at, slice);
+            if (saves[i] >= 0)
+                branch_save(state, branches, seg.branches + saves[i] * head_size + head_at, saves[i], slice);
         }
         __syncthreads();
     }
@@ -348,8 +401,8 @@ err_code cuda_gdn(const cuda_gdn_step *step, void *stream, error *err) {
     p.channels = (2 * step->key_heads + step->value_heads) * DIM;
     p.group = step->value_heads / step->key_heads;
     void *args[] = {&p};
-    return cuda_launch((const void *)gdn_rows, step->value_heads * SLICES * step->segment_count, GDN_THREADS, 1, 0,
-                       stream, args, err);
+    return cuda_launch((const void *)gdn_rows, step->value_heads * SLICES * step->segment_count, GDN_THREADS, 1,
+                       SHARED_SAVES * COLS * DIM * sizeof(float), stream, args, err);
 }
 
 err_code cuda_gdn_commit(const cuda_gdn_commit_args *a, void *stream, error *err) {
