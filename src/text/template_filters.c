@@ -18,13 +18,6 @@ static err_code to_text(rendering *r, value v, span *out) {
     return ERR_OK;
 }
 
-static err_code integer_or(rendering *r, value v, int64_t otherwise, int64_t *out) {
-    *out = otherwise;
-    if (!value_given(v) || v.type == V_NONE || value_integer(v, out)) return ERR_OK;
-    if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
-    return template_fail(r, ERR_UNSUPPORTED, "an integer is needed, not '%s'", value_type_name(v));
-}
-
 static bool truth_or(value v, bool otherwise) { return value_given(v) ? value_truth(v) : otherwise; }
 
 static err_code iterator(rendering *r, uint64_t count, sequence **out) {
@@ -107,7 +100,7 @@ static err_code filter_replace(rendering *r, const arguments *a, value *out) {
     ERR_TRY(to_text(r, a->values[0], &s));
     ERR_TRY(to_text(r, a->values[1], &old));
     ERR_TRY(to_text(r, a->values[2], &with));
-    ERR_TRY(integer_or(r, a->values[3], -1, &count_max));
+    ERR_TRY(value_integer_or(r, a->values[3], -1, &count_max));
     return text_replace(r, s, old, with, count_max, out);
 }
 
@@ -155,7 +148,7 @@ static err_code filter_indent(rendering *r, const arguments *a, value *out) {
                    ? value_undefined_error(r, a->values[0])
                    : template_fail(r, ERR_UNSUPPORTED, "indent of a '%s'", value_type_name(a->values[0]));
     if (prefix.type != V_STR) {
-        ERR_TRY(integer_or(r, prefix, 4, &width));
+        ERR_TRY(value_integer_or(r, prefix, 4, &width));
         ERR_TRY(text_repeat(r, span_make(" ", 1), width, &prefix));
     }
     /* the newline makes a last empty line one of the lines */
@@ -172,9 +165,9 @@ static err_code filter_indent(rendering *r, const arguments *a, value *out) {
 static err_code filter_truncate(rendering *r, const arguments *a, value *out) {
     span s, end = span_text("...");
     int64_t length, leeway;
-    ERR_TRY(integer_or(r, a->values[1], 255, &length));
+    ERR_TRY(value_integer_or(r, a->values[1], 255, &length));
     if (value_given(a->values[3])) ERR_TRY(to_text(r, a->values[3], &end));
-    ERR_TRY(integer_or(r, a->values[4], 5, &leeway));
+    ERR_TRY(value_integer_or(r, a->values[4], 5, &leeway));
     int64_t kept = length - (int64_t)text_length(end);
     if (length < 0 || kept < 0 || leeway < 0)
         return template_fail(r, ERR_UNSUPPORTED, "truncate: length below that of the end");
@@ -274,7 +267,7 @@ static err_code filter_tojson(rendering *r, const arguments *a, value *out) {
         layout.indented = true;
         layout.item_separator = span_text(",");
         if (indent.type != V_STR) {
-            ERR_TRY(integer_or(r, indent, 0, &width));
+            ERR_TRY(value_integer_or(r, indent, 0, &width));
             ERR_TRY(text_repeat(r, span_make(" ", 1), width, &indent));
         }
         layout.indent = value_span(indent);
@@ -327,7 +320,7 @@ static err_code filter_int(rendering *r, const arguments *a, value *out) {
     int64_t base, i;
     double d;
     bool overflow = false;
-    ERR_TRY(integer_or(r, a->values[2], 10, &base));
+    ERR_TRY(value_integer_or(r, a->values[2], 10, &base));
     if (base < 2 || base > 36) return template_fail(r, ERR_UNSUPPORTED, "int: base must be 2 to 36");
     if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
     if (v.type == V_STR) ERR_TRY(charge(r, v.size / 2));
@@ -392,7 +385,7 @@ static double round_decimal(double d, int digits) {
 static err_code filter_round(rendering *r, const arguments *a, value *out) {
     value v = a->values[0];
     int64_t digits;
-    ERR_TRY(integer_or(r, a->values[1], 0, &digits));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &digits));
     span method = a->values[2].type == V_STR ? value_span(a->values[2]) : span_text("common");
     bool common = span_is(method, "common"), ceiling = span_is(method, "ceil");
     if (!common && !ceiling && !span_is(method, "floor"))
@@ -614,7 +607,7 @@ static err_code filter_sum(rendering *r, const arguments *a, value *out) {
 static err_code filter_batch(rendering *r, const arguments *a, value *out) {
     sequence *q, *batches;
     int64_t size;
-    ERR_TRY(integer_or(r, a->values[1], 0, &size));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &size));
     ERR_TRY(value_items(r, a->values[0], &q));
     if (size < 1) return template_fail(r, ERR_UNSUPPORTED, "batch: the size must be at least 1");
     if (size > q->count && !value_given(a->values[2])) size = q->count ? q->count : 1;
@@ -635,7 +628,7 @@ static err_code filter_batch(rendering *r, const arguments *a, value *out) {
 static err_code filter_slice(rendering *r, const arguments *a, value *out) {
     sequence *q, *slices, *part;
     int64_t count;
-    ERR_TRY(integer_or(r, a->values[1], 0, &count));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &count));
     if (count < 1) return template_fail(r, ERR_UNSUPPORTED, "slice: the number must be at least 1");
     ERR_TRY(value_items(r, a->values[0], &q));
     ERR_TRY(iterator(r, (uint64_t)count, &slices));

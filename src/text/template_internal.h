@@ -353,7 +353,9 @@ const char *value_type_name(value v); /* Python's: "str", "NoneType", "dict" ...
 bool value_truth(value v);
 bool value_is_number(value v);             /* bool, int, float */
 bool value_integer(value v, int64_t *out); /* int or bool */
-double value_real(value v);                /* of a number */
+/* An optional argument: otherwise when it is absent or None, an error when it is no integer. */
+err_code value_integer_or(rendering *r, value v, int64_t otherwise, int64_t *out);
+double value_real(value v); /* of a number */
 err_code value_equal(rendering *r, value a, value b, bool *out);
 err_code value_order(rendering *r, value a, value b, const char *op, int *out);
 err_code value_contains(rendering *r, value container, value item, bool *out);

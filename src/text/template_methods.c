@@ -17,13 +17,6 @@ static err_code need_text(rendering *r, value v, span *out) {
     return ERR_OK;
 }
 
-static err_code optional_integer(rendering *r, value v, int64_t otherwise, int64_t *out) {
-    *out = otherwise;
-    if (!value_given(v) || v.type == V_NONE || value_integer(v, out)) return ERR_OK;
-    if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
-    return template_fail(r, ERR_UNSUPPORTED, "an integer is needed, not '%s'", value_type_name(v));
-}
-
 static span self(const arguments *a) { return value_span(a->values[0]); }
 
 /* ---- text */
@@ -46,7 +39,7 @@ static err_code split(rendering *r, const arguments *a, bool from_right, value *
     int64_t count_max;
     bool given = value_given(a->values[1]) && a->values[1].type != V_NONE;
     if (given) ERR_TRY(need_text(r, a->values[1], &separator));
-    ERR_TRY(optional_integer(r, a->values[2], -1, &count_max));
+    ERR_TRY(value_integer_or(r, a->values[2], -1, &count_max));
     return text_split(r, self(a), given ? &separator : NULL, count_max, from_right, out);
 }
 
@@ -67,8 +60,8 @@ static err_code narrow(rendering *r, const arguments *a, span *s) {
     if (!value_given(a->values[2]) && !value_given(a->values[3])) return ERR_OK;
     ERR_TRY(charge(r, s->size / 16));
     int64_t count = (int64_t)text_length(*s), start, stop;
-    ERR_TRY(optional_integer(r, a->values[2], 0, &start));
-    ERR_TRY(optional_integer(r, a->values[3], count, &stop));
+    ERR_TRY(value_integer_or(r, a->values[2], 0, &start));
+    ERR_TRY(value_integer_or(r, a->values[3], count, &stop));
     if (start < 0) start = start < -count ? 0 : start + count;
     if (stop < 0) stop = stop < -count ? 0 : stop + count;
     if (start > count || stop < start)
@@ -120,7 +113,7 @@ static err_code str_replace(rendering *r, const arguments *a, value *out) {
     int64_t count_max;
     ERR_TRY(need_text(r, a->values[1], &old));
     ERR_TRY(need_text(r, a->values[2], &with));
-    ERR_TRY(optional_integer(r, a->values[3], -1, &count_max));
+    ERR_TRY(value_integer_or(r, a->values[3], -1, &count_max));
     return text_replace(r, self(a), old, with, count_max, out);
 }
 
@@ -247,7 +240,7 @@ static err_code pad(rendering *r, const arguments *a, int where, value *out) {
     int64_t width;
     span fill = span_make(" ", 1), s = self(a);
     ERR_TRY(charge(r, s.size / 16));
-    ERR_TRY(optional_integer(r, a->values[1], 0, &width));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &width));
     if (value_given(a->values[2])) ERR_TRY(need_text(r, a->values[2], &fill));
     if (text_length(fill) != 1) return template_fail(r, ERR_UNSUPPORTED, "the fill must be one character");
     int64_t missing = width < 0 ? 0 : width - (int64_t)text_length(s);
@@ -269,7 +262,7 @@ static err_code str_zfill(rendering *r, const arguments *a, value *out) {
     int64_t width;
     span s = self(a);
     ERR_TRY(charge(r, s.size / 16));
-    ERR_TRY(optional_integer(r, a->values[1], 0, &width));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &width));
     size_t sign = s.size && (s.data[0] == '-' || s.data[0] == '+');
     value parts[3] = {value_str(span_make(s.data, sign)), value_text(""),
                       value_str(span_make(s.data + sign, s.size - sign))};
@@ -450,9 +443,9 @@ enum { RANGE_MAX = 100000 }; /* the sandbox's */
 
 static err_code global_range(rendering *r, const arguments *a, value *out) {
     int64_t n[3];
-    ERR_TRY(optional_integer(r, a->values[0], 0, &n[0]));
-    ERR_TRY(optional_integer(r, a->values[1], 0, &n[1]));
-    ERR_TRY(optional_integer(r, a->values[2], 1, &n[2]));
+    ERR_TRY(value_integer_or(r, a->values[0], 0, &n[0]));
+    ERR_TRY(value_integer_or(r, a->values[1], 0, &n[1]));
+    ERR_TRY(value_integer_or(r, a->values[2], 1, &n[2]));
     if (!value_given(a->values[1])) n[1] = n[0], n[0] = 0;
     if (n[2] == 0) return template_fail(r, ERR_UNSUPPORTED, "range() arg 3 must not be zero");
     __int128 length =

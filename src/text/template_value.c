@@ -223,6 +223,13 @@ double value_real(value v) {
     return v.type == V_FLOAT ? v.real : v.type == V_BOOL ? (double)v.truth : (double)v.integer;
 }
 
+err_code value_integer_or(rendering *r, value v, int64_t otherwise, int64_t *out) {
+    *out = otherwise;
+    if (!value_given(v) || v.type == V_NONE || value_integer(v, out)) return ERR_OK;
+    if (v.type == V_UNDEFINED) return value_undefined_error(r, v);
+    return template_fail(r, ERR_UNSUPPORTED, "an integer is needed, not '%s'", value_type_name(v));
+}
+
 /* Copies the digits of s from *i on, without Python's single underscores; at least one. */
 static bool copy_digits(span s, size_t *i, char *out, size_t *n, size_t n_max) {
     size_t from = *i;
