@@ -66,7 +66,8 @@ static bool bind_nvfp4(binder *b, const module *m, const tensor *codes, matrix *
         binder_problem(b, "%s: rows of %d are not whole blocks of %d", codes->name, m->cols, NVFP4_BLOCK);
         return false;
     }
-    bool good = expect_type(b, codes, DTYPE_U8) & expect_type(b, scales, DTYPE_F8_E4M3);
+    bool good = expect_type(b, codes, DTYPE_U8);
+    good &= expect_type(b, scales, DTYPE_F8_E4M3);
     good &= expect_shape(b, codes, m->rows, m->cols / 2);
     good &= expect_shape(b, scales, m->rows, m->cols / NVFP4_BLOCK);
     *out = (matrix){.type = DTYPE_U8,

@@ -222,7 +222,13 @@ static void bench_attention(int length, int rows, dtype type, int layers) {
     for (int i = 0; i < pages; i++) list[i] = i;
     attention_call c = {
         .shape = {HEADS, KV_HEADS, DIM, 64, NULL},
-        .kv = {type, layers, KV_HEADS, DIM, pages, big, big + POOL_BYTES / 2},
+        .kv = {.type = type,
+               .layers = layers,
+               .kv_heads = KV_HEADS,
+               .head_dim = DIM,
+               .page_count = pages,
+               .k = big,
+               .v = big + POOL_BYTES / 2},
         .seq = {.pages = list, .length = length},
         .q = ramp(width),
         .gate = ramp(width),

@@ -1,7 +1,6 @@
 /* Where snapshots are wanted, and what is learnt about generation prompts. */
 #include "support.h"
 
-
 #include "cache/snapshot_policy.h"
 
 static void expect(const snapshot_want *got, int count, const snapshot_want *expected, int expected_count) {
