@@ -37,8 +37,8 @@ ALL_CFLAGS = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude $(TESTFLAGS) -pthread -ffp-c
 ISA_avx2   := -mavx2 -mfma -mf16c
 ISA_avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx2 -mfma -mf16c
 isa_flags   = $(if $(findstring _avx512.,$1),$(ISA_avx512) $(ISA_san))$(if $(findstring _avx2.,$1),$(ISA_avx2) $(ISA_san))
-# Sanitizers need minutes for -O2 of fully unrolled kernels.
-ISA_san    := $(if $(SAN),-O1)
+# Sanitizers need minutes for -O2 of fully unrolled kernels, and UBSan twice that.
+ISA_san    := $(if $(SAN),-O1) $(if $(filter asan fuzz,$(SAN)),-fno-sanitize=undefined)
 FOREIGN    := $(if $(filter x86_64,$(shell uname -m)),,%_avx2.c %_avx512.c)
 
 comma := ,
