@@ -3,6 +3,7 @@
 #define HEARTH_CLI_BENCH_H
 
 int bench_cache(int argc, char **argv);
+int bench_draft(int argc, char **argv);
 int bench_perf(int argc, char **argv);
 
 #endif
