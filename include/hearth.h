@@ -66,6 +66,14 @@ typedef enum {
     HEARTH_KV_FP8,
 } hearth_kv_type;
 
+/* What inputs of weight matrices are rounded to before they are multiplied. */
+typedef enum {
+    HEARTH_ACTIVATIONS_AUTO,  /* exact */
+    HEARTH_ACTIVATIONS_EXACT, /* nothing: fp32 */
+    HEARTH_ACTIVATIONS_NVFP4, /* as the checkpoint means it (W4A4, W8A8), to see what that costs; slower. Fails with a
+                               * checkpoint that quantises no inputs */
+} hearth_activations;
+
 typedef struct hearth_options {
     int context_max;  /* tokens of one request, prompt and answer; 0 = min(32768, the model's limit) */
     int parallel;     /* requests running at once, at most HEARTH_PARALLEL_MAX; 0 = 1 */
@@ -74,6 +82,7 @@ typedef struct hearth_options {
     bool reasoning;   /* default of enable_thinking */
     const char *name; /* model id; NULL = the directory's name */
     hearth_kv_type kv;
+    hearth_activations activations;
     /* Called from hearth_engine_open while it loads; may be NULL. */
     void (*progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
     void *progress_context;

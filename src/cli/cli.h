@@ -51,6 +51,8 @@ typedef struct cli_arguments {
 
 /* The choices of --kv, in the order of hearth_kv_type. */
 #define KV_WORDS "fp32|bf16|fp8"
+/* And of --activations, in the order of hearth_activations. */
+#define ACTIVATIONS_WORDS "exact|nvfp4"
 
 /* Parses argv[1..argc). Returns true to go on. False: the command is over with *status (help was printed, or a message
  * and a pointer to --help on stderr with status 2). */

@@ -201,6 +201,8 @@ int cmd_chat(int argc, char **argv) {
         {"threads", FLAG_INT, &options.threads, "N", "CPU threads (all)", 1, 4096},
         {"kv", FLAG_CHOICE, &options.kv, KV_WORDS, "KV cache (fp8 where the checkpoint has scales for it, else bf16)",
          0, 0},
+        {"activations", FLAG_CHOICE, &options.activations, ACTIVATIONS_WORDS,
+         "nvfp4 quantises inputs as the checkpoint says, for comparison (exact)", 0, 0},
         {"max-tokens", FLAG_INT, &c.params.max_tokens, "N", "longest answer (what fits)", 1, 1 << 30},
         {"temperature", FLAG_NUMBER, &c.params.temperature, "T", "0 is greedy (the checkpoint's)", 0, 2},
         {"top-p", FLAG_NUMBER, &c.params.top_p, "P", "share of probability to choose from (the checkpoint's)", 0, 1},

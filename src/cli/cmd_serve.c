@@ -221,6 +221,8 @@ int cmd_serve(int argc, char **argv) {
         {"queue", FLAG_INT, &e->queue_max, "N", "requests waiting beyond those (64)", 1, 100000},
         {"threads", FLAG_INT, &e->threads, "N", "CPU threads (all)", 1, 4096},
         {"kv", FLAG_CHOICE, &e->kv, KV_WORDS, "KV cache (fp8 where the checkpoint has scales for it, else bf16)", 0, 0},
+        {"activations", FLAG_CHOICE, &e->activations, ACTIVATIONS_WORDS,
+         "nvfp4 quantises inputs as the checkpoint says, for comparison (exact)", 0, 0},
         {"reasoning", FLAG_ON_OFF, &e->reasoning, "on|off", "thinking when a request does not say (on)", 0, 0},
         {"api-key", FLAG_REPEAT, &c.api_keys, "KEY", "accept this key (others see it in the process list)", 0, 0},
         {"api-key-file", FLAG_TEXT, &c.api_key_file, "FILE", "accept the keys in FILE, one a line", 0, 0},

@@ -23,7 +23,8 @@ enum { PIECE = 64, NODES_MAX = 1024, DRAFTS_MAX = 64, IDS_BYTES_MAX = 64 << 20 }
 typedef struct dump_options {
     const char *dir, *ids, *tree, *out;
     bool all;
-    int mtp, vocab_limit, kv; /* kv: place in KV_WORDS */
+    int mtp, vocab_limit;
+    int kv, activations; /* places in KV_WORDS and ACTIVATIONS_WORDS */
 } dump_options;
 
 typedef struct id_list {
@@ -139,7 +140,10 @@ static err_code open_all(dump *d, error *err) {
     if (d->o.tree) ERR_TRY(read_json(d, d->o.tree, read_tree, err));
     ERR_TRY(pool_create(0, &d->pool, err));
     int rows = d->tokens.count > PIECE ? d->tokens.count : PIECE;
-    model_options options = {.pool = d->pool, .rows_max = rows, .tree_rows_max = rows};
+    model_options options = {.pool = d->pool,
+                             .rows_max = rows,
+                             .tree_rows_max = rows,
+                             .activations = d->o.activations == 2 ? ACTIVATIONS_QUANTISED : ACTIVATIONS_EXACT};
     ERR_TRY(model_open(d->o.dir, &options, &d->m, err));
     d->c = model_get_config(d->m);
     for (int i = 0; i < model_warning_count(d->m); i++) log_line(LOG_WARN, "%s", model_warning(d->m, i));
@@ -260,7 +264,7 @@ static err_code run(dump *d, error *err) {
 }
 
 int dump_logits(int argc, char **argv) {
-    dump d = {.o.kv = 1};
+    dump d = {.o.kv = 1, .o.activations = 1};
     const flag flags[] = {
         {"ids", FLAG_TEXT, &d.o.ids, "FILE", "JSON array of token ids; - reads standard input", 0, 0},
         {"all", FLAG_SWITCH, &d.o.all, NULL, "a row for every position, not only the last", 0, 0},
@@ -271,6 +275,8 @@ int dump_logits(int argc, char **argv) {
         {"vocab-limit", FLAG_INT, &d.o.vocab_limit, "N", "addressable ids, where there is no tokenizer.json", 1,
          1 << 24},
         {"kv", FLAG_CHOICE, &d.o.kv, KV_WORDS, "KV cache (fp32); fp8 uses the checkpoint's scales", 0, 0},
+        {"activations", FLAG_CHOICE, &d.o.activations, ACTIVATIONS_WORDS,
+         "nvfp4 quantises inputs as the checkpoint says (exact)", 0, 0},
         {"out", FLAG_TEXT, &d.o.out, "FILE", "fp32 rows [rows, vocabulary] as .npy", 0, 0},
         {NULL, FLAG_SWITCH, NULL, NULL, NULL, 0, 0},
     };

@@ -119,11 +119,13 @@ static err_code open_parts(hearth_engine *e, const char *dir, const hearth_optio
     ERR_TRY(set_limits(e, &config, o, err));
     ERR_TRY(open_format(e, &config, dir, o->reasoning, err));
     ERR_TRY(pool_create(o->threads, &e->workers, err));
-    model_options options = {.pool = e->workers,
-                             .rows_max = ROWS_MAX,
-                             .segments_max = PARALLEL_MAX,
-                             .progress = o->progress,
-                             .progress_context = o->progress_context};
+    model_options options = {
+        .pool = e->workers,
+        .rows_max = ROWS_MAX,
+        .segments_max = PARALLEL_MAX,
+        .activations = o->activations == HEARTH_ACTIVATIONS_NVFP4 ? ACTIVATIONS_QUANTISED : ACTIVATIONS_EXACT,
+        .progress = o->progress,
+        .progress_context = o->progress_context};
     ERR_TRY(model_open(dir, &options, &e->model, err));
     for (int i = 0; i < model_warning_count(e->model); i++) log_line(LOG_WARN, "%s", model_warning(e->model, i));
     e->config = model_get_config(e->model);
@@ -140,6 +142,11 @@ hearth_status hearth_engine_open(const char *model_dir, const hearth_options *op
     const hearth_options *o = options ? options : &defaults;
     if (o->threads < 0)
         return hearth_fail(fault, HEARTH_INVALID, "threads", "threads is %d; it must not be negative", o->threads);
+    if ((unsigned)o->activations > HEARTH_ACTIVATIONS_NVFP4)
+        return hearth_fail(fault, HEARTH_INVALID, "activations",
+                           "activations is %d; it must be one of "
+                           "hearth_activations",
+                           (int)o->activations);
     if ((unsigned)o->kv > HEARTH_KV_FP8)
         return hearth_fail(fault, HEARTH_INVALID, "kv", "kv is %d; it must be one of hearth_kv_type", (int)o->kv);
     hearth_engine *e = mem_zero(1, sizeof *e);

@@ -40,10 +40,22 @@ uint8_t f32_to_e4m3(float x) {
     return sign | (uint8_t)(u - (120u << 3));
 }
 
+/* Without the detour over fp32, which would round twice. q counts steps of the number's octave: 8 .. 16 above 2^-6, where 16
+ * is the next octave's first, and 0 .. 8 below, so that one formula serves both. */
+uint8_t f64_to_e4m3(double x) {
+    const uint8_t sign = signbit(x) ? 0x80 : 0;
+    const double a = fabs(x);
+    if (isnan(x)) return sign | E4M3_NAN;
+    if (a >= 448) return sign | 0x7e;
+    const int exponent = a < 0x1p-6 ? -6 : ilogb(a);
+    const int q = (int)rint(ldexp(a, 3 - exponent));
+    return sign | (uint8_t)((exponent + 6) * 8 + q);
+}
+
 /* The code counts the midpoints that lie below; at a midpoint the even neighbour wins. */
-uint8_t f32_to_e2m1(float x) {
+uint8_t f64_to_e2m1(double x) {
     HEARTH_ASSERT(x == x);
-    const float a = fabsf(x);
-    const int code = (a > 0.25f) + (a >= 0.75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) + (a > 5.0f);
+    const double a = fabs(x);
+    const int code = (a > 0.25) + (a >= 0.75) + (a > 1.25) + (a >= 1.75) + (a > 2.5) + (a >= 3.5) + (a > 5.0);
     return (uint8_t)(code | (signbit(x) ? 8 : 0));
 }

@@ -15,9 +15,11 @@ extern const float e2m1_values[16];
 
 static inline float e4m3_to_f32(uint8_t code) { return e4m3_values[code]; }
 uint8_t f32_to_e4m3(float x); /* NaN keeps its sign and stays NaN */
+uint8_t f64_to_e4m3(double x);
 
 static inline float e2m1_to_f32(uint8_t code) { return e2m1_values[code & 15]; }
-uint8_t f32_to_e2m1(float x); /* x is not NaN, which has no code (asserted) */
+uint8_t f64_to_e2m1(double x); /* x is not NaN, which has no code (asserted) */
+static inline uint8_t f32_to_e2m1(float x) { return f64_to_e2m1((double)x); }
 
 /* Element i of a row of packed E2M1 codes: two in a byte, the even one in the low half. */
 static inline uint8_t e2m1_code(const uint8_t *packed, int64_t i) { return packed[i / 2] >> (i % 2 * 4) & 15; }

@@ -16,6 +16,7 @@
 
 #include "format/minifloat.h"
 #include "model/binder.h"
+#include "ops/quantise_input.h"
 
 typedef struct module {
     const char *prefix, *name;
@@ -83,7 +84,7 @@ static bool bind_nvfp4(binder *b, const module *m, const tensor *codes, matrix *
 static bool bind_modelopt_nvfp4(binder *b, const module *m, const tensor *codes, matrix *out) {
     bool good = bind_nvfp4(b, m, codes, out);
     out->scale = scale_part(b, m, ".weight_scale_2", true);
-    out->input_scale = scale_part(b, m, ".input_scale", false);
+    out->input_scale = (double)scale_part(b, m, ".input_scale", false);
     return good;
 }
 
@@ -91,7 +92,7 @@ static bool bind_compressed(binder *b, const module *m, const tensor *codes, mat
     bool good = bind_nvfp4(b, m, codes, out);
     float input = scale_part(b, m, ".input_global_scale", false);
     out->scale = 1.0f / scale_part(b, m, ".weight_global_scale", true);
-    out->input_scale = input > 0 ? 1.0f / input : 0;
+    out->input_scale = input > 0 ? 1.0 / (double)input : 0;
     return good;
 }
 
@@ -116,7 +117,7 @@ static bool bind_fp8(binder *b, const module *m, const tensor *codes, matrix *ou
         .type = DTYPE_F8_E4M3, .rows = m->rows, .cols = m->cols, .data = codes->data, .form = MATRIX_FP8, .scale = 1};
     if (blocks) return bind_fp8_blocks(b, m, codes, blocks, out) && good;
     out->scale = scale_part(b, m, ".weight_scale", true);
-    out->input_scale = scale_part(b, m, ".input_scale", false);
+    out->input_scale = (double)scale_part(b, m, ".input_scale", false);
     b->bytes += codes->bytes;
     return good;
 }
@@ -147,6 +148,7 @@ static void compare_with_config(binder *b, const char *module_name, matrix *w) {
             fits = says == QUANT_NONE;
     }
     if (says == QUANT_W4A16_NVFP4) w->input_scale = 0;
+    b->quantised_inputs += input_is_quantised(w);
     if (!fits && b->misfits++ == 0) snprintf(b->misfit, sizeof b->misfit, "%.200s", module_name);
 }
 

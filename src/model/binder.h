@@ -24,6 +24,7 @@ typedef struct binder {
     char **warnings; /* [WARNINGS_MAX], in memory */
     int warning_count;
     uint64_t bytes;               /* bound so far */
+    int quantised_inputs;         /* matrices whose inputs the checkpoint quantises */
     int misfits;                  /* matrices stored otherwise than the configuration says */
     char misfit[BINDER_NAME_MAX]; /* the first of them */
     void (*progress)(void *context, uint64_t done, uint64_t total);

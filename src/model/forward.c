@@ -10,42 +10,51 @@
 #include <string.h>
 
 #include "model/model_internal.h"
+#include "ops/quantise_input.h"
+
+void model_linear(model *m, float *out, const float *x, const matrix *w, int rows) {
+    if (m->activations == ACTIVATIONS_QUANTISED && input_is_quantised(w)) {
+        quantise_input(m->pool, m->work.quantised, x, w, rows);
+        x = m->work.quantised;
+    }
+    m->ops->matmul(m->pool, out, x, w, rows);
+}
 
 /* ---- blocks: work.normed -> work.branch */
 
 static void run_attention(model *m, const attention_weights *w, const step *s, int layer) {
     const ops *o = m->ops;
     workspace *b = &m->work;
-    o->matmul(m->pool, b->attention.qg, b->normed, &w->q, s->rows);
-    o->matmul(m->pool, b->attention.k, b->normed, &w->k, s->rows);
-    o->matmul(m->pool, b->attention.v, b->normed, &w->v, s->rows);
+    model_linear(m, b->attention.qg, b->normed, &w->q, s->rows);
+    model_linear(m, b->attention.k, b->normed, &w->k, s->rows);
+    model_linear(m, b->attention.v, b->normed, &w->v, s->rows);
     o->qkv_store(m->pool, b->attention.q, b->attention.gate, b->attention.qg, b->attention.k, b->attention.v, w->q_norm,
                  w->k_norm, m->config.norm_eps, &m->attention, s->kv, layer, s->segments, s->segment_count);
     o->attention(m->pool, b->attention.mix, b->attention.q, b->attention.gate, &m->attention, s->kv, layer, s->segments,
                  s->segment_count);
-    o->matmul(m->pool, b->branch, b->attention.mix, &w->o, s->rows);
+    model_linear(m, b->branch, b->attention.mix, &w->o, s->rows);
 }
 
 static void run_gdn(model *m, const gdn_weights *w, const step *s, int layer) {
     const ops *o = m->ops;
     workspace *b = &m->work;
-    o->matmul(m->pool, b->gdn.raw, b->normed, &w->qkv, s->rows);
-    o->matmul(m->pool, b->gdn.z, b->normed, &w->z, s->rows);
-    o->matmul(m->pool, b->gdn.b, b->normed, &w->b, s->rows);
-    o->matmul(m->pool, b->gdn.a, b->normed, &w->a, s->rows);
+    model_linear(m, b->gdn.raw, b->normed, &w->qkv, s->rows);
+    model_linear(m, b->gdn.z, b->normed, &w->z, s->rows);
+    model_linear(m, b->gdn.b, b->normed, &w->b, s->rows);
+    model_linear(m, b->gdn.a, b->normed, &w->a, s->rows);
     o->conv(m->pool, b->gdn.mixed, b->gdn.raw, w->taps, &m->gdn, layer, s->segments, s->segment_count);
     o->gdn(m->pool, b->gdn.mix, b->gdn.mixed, b->gdn.a, b->gdn.b, b->gdn.z, w->neg_exp_a, w->dt_bias, w->norm,
            m->config.norm_eps, &m->gdn, layer, s->segments, s->segment_count, &b->stash[layer], b->gdn.raw);
-    o->matmul(m->pool, b->branch, b->gdn.mix, &w->out, s->rows);
+    model_linear(m, b->branch, b->gdn.mix, &w->out, s->rows);
 }
 
 static void run_mlp(model *m, const mlp_weights *w, const step *s) {
     const ops *o = m->ops;
     workspace *b = &m->work;
-    o->matmul(m->pool, b->mlp.gate, b->normed, &w->gate, s->rows);
-    o->matmul(m->pool, b->mlp.up, b->normed, &w->up, s->rows);
+    model_linear(m, b->mlp.gate, b->normed, &w->gate, s->rows);
+    model_linear(m, b->mlp.up, b->normed, &w->up, s->rows);
     o->swiglu(m->pool, b->mlp.gate, b->mlp.gate, b->mlp.up, (int64_t)s->rows * m->config.ffn);
-    o->matmul(m->pool, b->branch, b->mlp.gate, &w->down, s->rows);
+    model_linear(m, b->branch, b->mlp.gate, &w->down, s->rows);
 }
 
 void model_run_layer(model *m, const layer_weights *w, const step *s, int index) {
@@ -65,7 +74,7 @@ void model_run_layer(model *m, const layer_weights *w, const step *s, int index)
 }
 
 void model_run_head(model *m, const matrix *head, float *out, const float *x, int rows) {
-    m->ops->matmul(m->pool, out, x, head, rows);
+    model_linear(m, out, x, head, rows);
 }
 
 static void run_layers(model *m, const step *s) {

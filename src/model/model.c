@@ -79,6 +79,13 @@ static void place_stash(const model *m, workspace *w, layout *l) {
     }
 }
 
+static int widest_input(const model_config *c) {
+    const int widths[] = {2 * c->hidden, c->ffn, c->heads * c->head_dim, c->value_heads * c->value_dim};
+    int widest = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) widest = widths[i] > widest ? widths[i] : widest;
+    return widest;
+}
+
 static void place_workspace(const model *m, workspace *w, layout *l) {
     const model_config *c = &m->config;
     w->x = take_rows(l, m->rows_max, c->hidden);
@@ -87,6 +94,7 @@ static void place_workspace(const model *m, workspace *w, layout *l) {
     w->final = take_rows(l, m->rows_max, c->hidden);
     place_blocks(m, w, l);
     w->pair = take_rows(l, c->mtp_layers ? m->rows_max : 0, 2 * (int64_t)c->hidden);
+    if (m->activations == ACTIVATIONS_QUANTISED) w->quantised = take_rows(l, m->rows_max, widest_input(c));
     w->head_in = take_rows(l, LOGIT_BLOCK, c->hidden);
     w->head_out = take_rows(l, LOGIT_BLOCK, c->vocab_rows);
     place_stash(m, w, l);
@@ -126,6 +134,7 @@ static void set_shapes(model *m) {
 static void set_options(model *m, const model_options *o) {
     m->ops = o->ops ? o->ops : ops_cpu_best();
     m->pool = o->pool;
+    m->activations = o->activations;
     m->rows_max = o->rows_max ? o->rows_max : 256;
     m->segments_max = o->segments_max ? o->segments_max : 64;
     m->tree_rows_max = o->tree_rows_max ? o->tree_rows_max : m->rows_max < 64 ? m->rows_max : 64;
@@ -139,6 +148,10 @@ static err_code open_parts(model *m, const char *dir, const model_options *o, er
     weights_source source = {m->ckpt, m->quant, &m->config, o->progress, o->progress_context};
     ERR_TRY(weights_bind(&source, m->memory, &m->weights, err));
     if (o->progress) o->progress(o->progress_context, m->weights.step_bytes, m->weights.step_bytes);
+    if (m->activations == ACTIVATIONS_QUANTISED && !m->weights.quantised_inputs)
+        ERR_FAIL(err, ERR_UNSUPPORTED,
+                 "%s: quantised activations were asked for, but the checkpoint (%s) quantises none", dir,
+                 quant_config_name(m->quant));
     set_shapes(m);
     return open_workspace(m, err);
 }

@@ -10,12 +10,17 @@
 
 typedef struct model model;
 
+/* Exact: inputs of matrices are fp32. Quantised: those that the checkpoint quantises are rounded as it says (W4A4, W8A8),
+ * which is slower and shows what that costs. */
+typedef enum { ACTIVATIONS_EXACT, ACTIVATIONS_QUANTISED } model_activations;
+
 typedef struct model_options {
-    const ops *ops;    /* NULL = ops_cpu_best() */
-    pool *pool;        /* borrowed; NULL = run on the caller */
-    int rows_max;      /* rows of one step; the workspace is sized for it; 0 = 256 */
-    int segments_max;  /* 0 = 64 */
-    int tree_rows_max; /* rows of all trees of one step: the stash is sized for it; 0 = min(rows_max, 64) */
+    const ops *ops;                /* NULL = ops_cpu_best() */
+    pool *pool;                    /* borrowed; NULL = run on the caller */
+    int rows_max;                  /* rows of one step; the workspace is sized for it; 0 = 256 */
+    int segments_max;              /* 0 = 64 */
+    model_activations activations; /* QUANTISED fails where the checkpoint quantises no input */
+    int tree_rows_max;             /* rows of all trees of one step: the stash is sized for it; 0 = min(rows_max, 64) */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes bound; may be NULL */
     void *progress_context;
 } model_options;

@@ -23,6 +23,7 @@ typedef struct workspace {
     struct {
         float *gate, *up;
     } mlp;
+    float *quantised;      /* the widest input; where activations are quantised */
     float *pair;           /* 2 * hidden: the MTP layer's input */
     float *head_in;        /* [LOGIT_BLOCK, hidden] */
     float *head_out;       /* [LOGIT_BLOCK, vocab_rows] */
@@ -52,6 +53,7 @@ struct model {
     weights weights;
     const ops *ops;
     pool *pool;
+    model_activations activations;
     int rows_max, segments_max, tree_rows_max;
     attention_shape attention;
     gdn_shape gdn;
@@ -63,6 +65,8 @@ struct model {
 
 /* forward.c: one layer on work.x. index counts the layers of its kind (attention layers of the KV pool, GDN layers). */
 void model_run_layer(model *m, const layer_weights *w, const step *s, int index);
+/* forward.c: out[rows, w->rows] = w x, x quantised first where the model's activations are and the matrix says so. */
+void model_linear(model *m, float *out, const float *x, const matrix *w, int rows);
 /* forward.c: the pool as operators see it, until the next call. */
 const kv_pool *model_scaled_kv(model *m, const kv_pool *kv);
 /* forward.c: out[rows, vocab_rows] = head x. */

@@ -37,7 +37,7 @@ err_code model_mtp_forward(model *m, const kv_pool *kv, const sequence *seq, int
     segment seg = {.seq = &here, .count = count, .parents = parents, .depth = parents ? w->mtp_depth : NULL};
     step s = {.kv = model_scaled_kv(m, kv), .segments = &seg, .segment_count = 1, .rows = count};
     make_pairs(m, tokens, hidden, count);
-    m->ops->matmul(m->pool, w->x, w->pair, &mtp->fc, count);
+    model_linear(m, w->x, w->pair, &mtp->fc, count);
     model_run_layer(m, &mtp->layer, &s, m->config.attention_layers);
     m->ops->rms_norm(m->pool, out, w->x, mtp->norm, count, m->config.hidden, m->config.norm_eps);
     if (logits_from < count)

@@ -211,6 +211,7 @@ err_code weights_bind(const weights_source *source, arena *memory, weights *out,
     gather_kv_scales(config, memory, out);
     check_unused(&at);
     err_code code = report(&at.b, err);
+    out->quantised_inputs = at.b.quantised_inputs;
     out->warnings = at.b.warnings;
     out->warning_count = at.b.warning_count < WARNINGS_MAX ? at.b.warning_count : WARNINGS_MAX;
     buffer_deinit(&at.b.problems);

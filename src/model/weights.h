@@ -54,7 +54,8 @@ typedef struct weights {
     bool kv_scaled;  /* every attention layer of the main model has them from the checkpoint */
     char **warnings; /* [warning_count]: what runs but looks wrong */
     int warning_count;
-    uint64_t step_bytes; /* bytes of all matrices and vectors that one step of the main model reads */
+    int quantised_inputs; /* matrices whose inputs the checkpoint quantises */
+    uint64_t step_bytes;  /* bytes of all matrices and vectors that one step of the main model reads */
 } weights;
 
 typedef struct weights_source {

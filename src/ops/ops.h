@@ -54,9 +54,9 @@ typedef struct matrix {
     const void *data; /* borrowed, as block_scales */
     matrix_form form;
     const void *block_scales;
-    float scale;       /* NVFP4 and FP8 */
-    float input_scale; /* what one step of the quantised input is worth; 0 = the input is not quantised. Not used by
-                        * matmul, whose inputs are fp32 */
+    float scale; /* NVFP4 and FP8 */
+    double
+        input_scale; /* of a quantised input (quantise_input.h); 0 = it is not quantised. matmul does not look at it */
 } matrix;
 
 /* KV cache: pages of KV_PAGE token slots, one pool for all sequences. In each attention layer (the MTP layer is the last

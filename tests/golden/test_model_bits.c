@@ -18,6 +18,7 @@ typedef struct setting {
     const char *ckpt;
     const ops *(*table)(void);
     dtype kv_type;
+    model_activations activations;
 } setting;
 
 /* What a run leaves: logits and hidden rows of its positions, and the state after them. */
@@ -30,7 +31,7 @@ static lab l; /* of the running test */
 
 static bool open_lab(const setting *s, pool *p) {
     const char *dir = strcmp(s->ckpt, "small") ? golden_checkpoint(s->ckpt) : "tests/golden/small";
-    lab_place place = {.table = s->table(), .pool = p, .kv_type = s->kv_type};
+    lab_place place = {.table = s->table(), .pool = p, .kv_type = s->kv_type, .activations = s->activations};
     if (dir) lab_open(&l, dir, &place, ROWS_MAX, PAGES);
     return dir != NULL;
 }
@@ -449,22 +450,24 @@ int main(void) {
         {"bad_tokens", test_bad_tokens},
     };
     static setting settings[] = {
-        {"small", ops_cpu_scalar, DTYPE_F32},
-        {"small", lab_avx2, DTYPE_F32},
-        {"small", lab_avx2, DTYPE_BF16},
-        {"small", ops_cpu_best, DTYPE_F32},
-        {"small", ops_cpu_best, DTYPE_BF16},
-        {"small", lab_avx2, DTYPE_F8_E4M3},
-        {"small", ops_cpu_best, DTYPE_F8_E4M3},
+        {"small", ops_cpu_scalar, DTYPE_F32, ACTIVATIONS_EXACT},
+        {"small", lab_avx2, DTYPE_F32, ACTIVATIONS_EXACT},
+        {"small", lab_avx2, DTYPE_BF16, ACTIVATIONS_EXACT},
+        {"small", ops_cpu_best, DTYPE_F32, ACTIVATIONS_EXACT},
+        {"small", ops_cpu_best, DTYPE_BF16, ACTIVATIONS_EXACT},
+        {"small", lab_avx2, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
+        {"small", ops_cpu_best, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
         /* the rest is left out under sanitizers, which make everything ten times slower */
-        {"small", ops_cpu_scalar, DTYPE_BF16},
-        {"tiny-b", ops_cpu_best, DTYPE_F32},
-        {"mini", ops_cpu_best, DTYPE_BF16},
-        {"tiny-b-nvfp4", ops_cpu_best, DTYPE_F8_E4M3},
-        {"tiny-b-nvfp4", lab_avx2, DTYPE_F8_E4M3},
-        {"tiny-b-mixed", ops_cpu_best, DTYPE_F8_E4M3},
-        {"tiny-b-fp8", lab_avx2, DTYPE_BF16},
-        {"mini-nvfp4", ops_cpu_best, DTYPE_F8_E4M3},
+        {"small", ops_cpu_scalar, DTYPE_BF16, ACTIVATIONS_EXACT},
+        {"tiny-b", ops_cpu_best, DTYPE_F32, ACTIVATIONS_EXACT},
+        {"mini", ops_cpu_best, DTYPE_BF16, ACTIVATIONS_EXACT},
+        {"tiny-b-nvfp4", ops_cpu_best, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
+        {"tiny-b-nvfp4", lab_avx2, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
+        {"tiny-b-mixed", ops_cpu_best, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
+        {"tiny-b-fp8", lab_avx2, DTYPE_BF16, ACTIVATIONS_EXACT},
+        {"mini-nvfp4", ops_cpu_best, DTYPE_F8_E4M3, ACTIVATIONS_EXACT},
+        {"tiny-b-nvfp4", ops_cpu_best, DTYPE_F8_E4M3, ACTIVATIONS_QUANTISED},
+        {"tiny-b-fp8", lab_avx2, DTYPE_BF16, ACTIVATIONS_QUANTISED},
     };
     enum {
         CHECKS = sizeof checks / sizeof *checks,
@@ -474,8 +477,8 @@ int main(void) {
     struct CMUnitTest tests[CHECKS * SETTINGS];
     for (int i = 0; i < CHECKS * SETTINGS; i++) {
         setting *s = &settings[i / CHECKS];
-        snprintf(titles[i], sizeof titles[i], "%s_%s_%s_%s", checks[i % CHECKS].name, s->ckpt, s->table()->name,
-                 dtype_name(s->kv_type));
+        snprintf(titles[i], sizeof titles[i], "%s_%s_%s_%s%s", checks[i % CHECKS].name, s->ckpt, s->table()->name,
+                 dtype_name(s->kv_type), s->activations == ACTIVATIONS_QUANTISED ? "_quantised" : "");
         tests[i] = (struct CMUnitTest){titles[i], checks[i % CHECKS].run, NULL, NULL, s};
     }
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,8 @@ npy npy_load(const char *dir, const char *name) {
     assert_true(header < sizeof text && a.bytes.size >= 10 + header);
     memcpy(text, a.bytes.data + 10, header);
     a.is_float = strstr(text, "<f4") != NULL;
-    assert_true(a.is_float || strstr(text, "<i4"));
+    a.is_byte = strstr(text, "|u1") != NULL;
+    assert_true(a.is_float || a.is_byte || strstr(text, "<i4"));
     const char *at = strchr(strstr(text, "shape"), '(') + 1;
     for (; *at && *at != ')' && a.rank < 4; at += strspn(at, ", ")) {
         char *end;
@@ -37,7 +38,7 @@ npy npy_load(const char *dir, const char *name) {
     }
     int64_t count = 1;
     for (int i = 0; i < 4; i++) count *= i < a.rank ? a.shape[i] : (a.shape[i] = 1);
-    assert_int_equal(a.bytes.size, 10 + header + 4 * (size_t)count);
+    assert_int_equal(a.bytes.size, 10 + header + (a.is_byte ? 1 : 4) * (size_t)count);
     a.data = a.bytes.data + 10 + header;
     return a;
 }

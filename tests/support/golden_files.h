@@ -7,13 +7,13 @@
 #include "base/json.h"
 #include "base/memory.h"
 
-/* A 32-bit .npy array, '<f4' or '<i4'. */
+/* A .npy array, '<f4', '<i4' or '|u1'. */
 typedef struct npy {
     buffer bytes; /* owned */
     const void *data;
     int64_t shape[4]; /* missing dimensions are 1 */
     int rank;
-    bool is_float;
+    bool is_float, is_byte;
 } npy;
 npy npy_load(const char *dir, const char *name);
 void npy_free(npy *a);

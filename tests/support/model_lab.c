@@ -21,7 +21,8 @@ const ops *lab_avx2(void) {
 
 void lab_open(lab *l, const char *dir, const lab_place *place, int rows_max, int page_count) {
     error err;
-    model_options options = {.ops = place->table, .pool = place->pool, .rows_max = rows_max};
+    model_options options = {
+        .ops = place->table, .pool = place->pool, .rows_max = rows_max, .activations = place->activations};
     *l = (lab){.page_step = page_count % 7 ? 7 : 5};
     if (page_count % 7 == 0 && page_count % 5 == 0) l->page_step = 1;
     must(model_open(dir, &options, &l->m, &err), &err);

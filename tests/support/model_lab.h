@@ -17,6 +17,7 @@ typedef struct lab_place {
     const ops *table; /* NULL = the best one */
     pool *pool;
     dtype kv_type;
+    model_activations activations;
 } lab_place;
 
 void lab_open(lab *l, const char *dir, const lab_place *place, int rows_max, int page_count);

@@ -21,6 +21,7 @@ static void test_e4m3_codes(void **state) {
         }
         assert_true((double)value == e4m3_by_definition(code) && !signbit(value) == !(code & 0x80));
         assert_int_equal(f32_to_e4m3(value), code);
+        assert_int_equal(f64_to_e4m3((double)value), code);
     }
 }
 
@@ -33,6 +34,9 @@ static void test_e4m3_rounding(void **state) {
             float s = sign ? -1.0f : 1.0f;
             int bit = sign ? 0x80 : 0;
             assert_int_equal(f32_to_e4m3(s * mid), bit | (code % 2 ? code + 1 : code));
+            assert_int_equal(f64_to_e4m3((double)(s * mid)), bit | (code % 2 ? code + 1 : code));
+            assert_int_equal(f64_to_e4m3(nextafter((double)(s * mid), 0)), bit | code);
+            assert_int_equal(f64_to_e4m3(nextafter((double)(s * mid), (double)s * 1000)), bit | (code + 1));
             assert_int_equal(f32_to_e4m3(s * nextafterf(mid, 0)), bit | code);
             assert_int_equal(f32_to_e4m3(s * nextafterf(mid, 1000)), bit | (code + 1));
         }
@@ -40,6 +44,8 @@ static void test_e4m3_rounding(void **state) {
     assert_int_equal(f32_to_e4m3(1e-30f), 0);
     assert_int_equal(f32_to_e4m3(-1e-40f), 0x80);
     assert_int_equal(f32_to_e4m3(449), 0x7e);
+    assert_int_equal(f64_to_e4m3(-1e300), 0xfe);
+    assert_int_equal(f64_to_e4m3((double)NAN) & 0x7f, 0x7f);
     assert_int_equal(f32_to_e4m3(480), 0x7e);
     assert_int_equal(f32_to_e4m3(-1e30f), 0xfe);
     assert_int_equal(f32_to_e4m3(INFINITY), 0x7e);
