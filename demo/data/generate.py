@@ -9,7 +9,7 @@ seeds, and the last two in words, tools and phrasings too; measuring sets come f
 name, training from "train", so that they never meet.
 
 Two sorts of samples: (a) requests to random tool sets (calls.py), (b) conversations with the home and workshop
-assistant (home.py). About one in eight is of sort (b), which makes half of the text.
+assistant (home.py). About one in eleven is of sort (b), which makes nearly half of the text.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ from calls import SPLITS, Maker
 from chat_text import render
 from home import conversation
 
-HOME_SHARE = 0.12
+HOME_SHARE = 0.09
 # Part of the conversations stop at a random turn: only the last exchange has the form in which a server asks for it.
 CUT_SHARE = 0.5
 

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Trains the bundled model on one GPU for a given number of minutes.
+
+    train.py --tokenizer DIR --out DIR --minutes 6 [--resume DIR --from 0.5] [--to 1] [--seed 1]
+
+A piece of training runs for `--minutes` and covers the part `--from` .. `--to` of the schedule (warm-up, constant, then
+linear to zero over the last 45 %), so that a long training can be cut into pieces of any length: each ends with a usable
+checkpoint in bf16, and the next one starts from it with `--resume`, new data (another seed) and fresh optimizers. The
+learning rate follows the clock, not the step count, since the speed of a machine is not known before.
+
+Written to --out: the checkpoint (files of at most 15 MiB), curve.csv, report.txt.
+"""
+import argparse
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import model as m
+import packing
+from check_kernels import check
+from evaluate import evaluate
+from muon import Optimizer
+
+TARGETS = 16384  # rows of a packed row whose loss is computed, at most
+MTP_WEIGHTS = (0.3, 0.2, 0.15)
+WARM_UP, COOL_DOWN = 0.02, 0.45
+
+
+def rate(progress):
+    """Share of the full learning rate at a point of the schedule, 0 to 1."""
+    return min(1.0, (progress + 1e-4) / WARM_UP, max(0.0, 1.0 - progress) / COOL_DOWN)
+
+
+def positions(cu, length):
+    """Position of each token in its document."""
+    lengths = np.diff(cu)
+    return (np.arange(length) - np.repeat(cu[:-1], lengths)).astype(np.int64)
+
+
+def batch(row, device="cuda"):
+    ids, _, cu = row
+    pos = positions(cu, len(ids))
+    put = lambda x: torch.from_numpy(x).to(device, non_blocking=True)
+    return put(ids.astype(np.int64)), put(pos), put(cu), int(np.diff(cu).max())
+
+
+def targets(row, device="cuda"):
+    """Rows and weights: [4, TARGETS] where the trunk and the draft steps have something to guess."""
+    _, target, _ = row
+    n = len(target)
+    ahead = np.zeros((5, n), bool)
+    for d in range(1, 5):
+        ahead[d, :n - d] = target[d:]
+    rows, weights = np.zeros((4, TARGETS), np.int64), np.zeros((4, TARGETS), np.float32)
+    mask = np.ones(n, bool)
+    for d in range(4):
+        mask &= ahead[d + 1]  # the trunk guesses token p + 1, step d token p + 1 + d, and only behind right targets
+        chosen = np.flatnonzero(mask)[:TARGETS]
+        rows[d, :len(chosen)], weights[d, :len(chosen)] = chosen, 1.0
+    return torch.from_numpy(rows).to(device, non_blocking=True), torch.from_numpy(weights).to(device, non_blocking=True)
+
+
+def losses(net, inputs, rows, weights):
+    """(losses [4], shares of right guesses [4])"""
+    ids = inputs[0]
+    hidden = net.trunk(*inputs)
+    outs = [hidden] + net.chain(hidden, *inputs)
+    loss, right = [], []
+    for d, out in enumerate(outs):
+        wanted = torch.clamp(rows[d] + 1 + d, max=len(ids) - 1)
+        total, hits = net.f["head_loss"](out[rows[d]], net.p["lm_head.weight"], ids[wanted], weights[d])
+        count = weights[d].sum().clamp_min(1)
+        loss.append(total / count)
+        right.append(hits / count)
+    return torch.stack(loss), torch.stack(right).detach()
+
+
+def train(a, log):
+    device = "cuda"
+    stream = packing.Stream(a.tokenizer, a.seed, a.workers)
+    torch.manual_seed(a.seed)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    config = dict(m.CONFIG)
+    params = m.load(a.resume, device) if a.resume else m.create(config, a.seed, device)
+    log("%.2f M parameters" % (sum(x.numel() for x in params.values()) / 1e6))
+    net, optimizer = m.Model(params, config, kernels=True, compiled=True), Optimizer(params)
+    mtp_weights = torch.tensor((1.0,) + MTP_WEIGHTS, device=device)
+    rows = iter(stream)
+    curve = open(os.path.join(a.out, "curve.csv"), "w", encoding="utf-8")
+    curve.write("step,minutes,tokens,rate,loss,draft1,draft2,draft3,right,right1,right2,right3\n")
+    end = started = None
+    step, marks, sums = 0, time.time(), torch.zeros(8, device=device)
+    while True:
+        now = time.time()
+        progress = a.start + (a.to - a.start) * ((now - started) / (a.minutes * 60) if started else 0.0)
+        if started and now >= end:
+            break
+        row = next(rows)
+        inputs, (where, weights) = batch(row), targets(row)
+        loss, right = losses(net, inputs, where, weights)
+        (loss * mtp_weights).sum().backward()
+        scale = min(rate(progress), (step + 1) / 40)
+        optimizer.step(scale)
+        sums += torch.cat([loss.detach(), right])
+        step += 1
+        if step == 3:  # compiling and tuning are over: the clock starts
+            torch.cuda.synchronize()
+            log("ready after %.0f s, loss %.3f" % (time.time() - marks, loss[0].item()))
+            started = marks = time.time()
+            end = started + a.minutes * 60
+            sums.zero_()
+        elif step > 3 and (step - 3) % 25 == 0:
+            v = (sums / 25).tolist()
+            sums.zero_()
+            speed = 25 * packing.ROW / (time.time() - marks)
+            marks = time.time()
+            curve.write("%d,%.3f,%d,%.4f,%s\n" % (step, (marks - started) / 60, step * packing.ROW, scale, ",".join("%.4f" % x for x in v)))
+            curve.flush()
+            if (step - 3) % 100 == 0:
+                log("step %5d  %.1f min  loss %.4f  drafts %.3f %.3f %.3f  right %.4f  drafts %.3f %.3f %.3f  %.0f K tokens/s"
+                    % (step, (marks - started) / 60, *v[:4], *v[4:], speed / 1e3))
+            if not np.isfinite(v[0]):
+                raise SystemExit("the loss is not finite")
+    log("%d steps, %.1f M tokens, %.0f K tokens/s" % (step, step * packing.ROW / 1e6, (step - 3) * packing.ROW / (time.time() - started) / 1e3))
+    curve.close()
+    stream.close()
+    return params, config
+
+
+def measure(a, config, log):
+    """Of the checkpoint as it was written, in bf16."""
+    net, encoder = m.Model(m.load(a.out, "cuda"), config, kernels=True), packing.Encoder(a.tokenizer)
+    for split in ("seen", "phrasings", "unseen"):
+        for kinds, count in ((("single",), a.samples), (("two",), a.samples // 2), (("parallel",), a.samples // 2), (("none",), a.samples // 2),
+                             (("missing",), a.samples // 2), (("home",), a.samples // 10)):
+            for line in evaluate(net, encoder, split, kinds, count, batch).lines(split):
+                log(line)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--minutes", type=float, default=6)
+    parser.add_argument("--resume")
+    parser.add_argument("--from", dest="start", type=float, default=0.0)
+    parser.add_argument("--to", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--samples", type=int, default=300, help="measured on each split after training")
+    a = parser.parse_args()
+    os.makedirs(a.out, exist_ok=True)
+    report = open(os.path.join(a.out, "report.txt"), "w", encoding="utf-8")
+
+    def log(text):
+        print(text, flush=True)
+        report.write(text + "\n")
+        report.flush()
+
+    if not check():
+        raise SystemExit("a kernel is wrong on this machine")
+    params, config = train(a, log)
+    m.save(a.out, params, config)
+    measure(a, config, log)
+
+
+if __name__ == "__main__":
+    main()
