@@ -6,6 +6,7 @@ Each sample is {"kind", "tools", "messages"}: OpenAI messages, tool-call argumen
     two         two different tools in one answer        none        no tool fits: a refusal in words
     missing     a required value is missing: a question back, and mostly the user's answer and the call
     follow_up   a call, its result, an answer in words, then another request
+    session     three to seven requests of all these sorts to one tool set, with results and answers
 
 What the assistant says in words is one fixed form per situation: variety there would teach nothing and would cost the
 small model accuracy; variety belongs into the requests.
@@ -92,7 +93,7 @@ def assistant_calls(calls, content=""):
 class Maker:
     """Makes samples of one split from one random generator."""
 
-    KINDS = (("single", 38), ("parallel", 14), ("two", 14), ("none", 14), ("missing", 9), ("follow_up", 11))
+    KINDS = (("single", 26), ("parallel", 11), ("two", 11), ("none", 12), ("missing", 6), ("follow_up", 4), ("session", 30))
 
     def __init__(self, rng, split="train", random_tool_share=0.35):
         self.rng, self.side, self.random_tool_share = rng, SPLITS[split], random_tool_share
@@ -183,6 +184,8 @@ class Maker:
                 if r < 0:
                     break
         tools, messages = getattr(self, kind_name)()
+        if not messages:  # a session of which nothing came
+            tools, messages = self.single()
         return {"kind": kind_name, "tools": tools, "messages": self.system() + messages}
 
     def request(self, tool=None, inside=False):
@@ -214,11 +217,16 @@ class Maker:
 
     def parallel(self):
         """The same tool two to four times: one parameter varies and is enumerated or added, or all do."""
-        rng = self.rng
         tool = self.a_tool()
         phrasing = self.phrasing(tool)
         values = self.values(tool, phrasing)
-        instance = Instance(tool, rng, values)
+        instance = Instance(tool, self.rng, values)
+        text, calls = self.several(instance, phrasing, values)
+        return self.tool_set([instance]), [{"role": "user", "content": self.around(text)}, assistant_calls(calls)]
+
+    def several(self, instance, phrasing, values):
+        """(request, calls) of the same tool more than once."""
+        rng, tool = self.rng, instance.tool
         varied = [p for p in tool.params if p.name in values and (p.kind.free or p.kind.base in ("int", "enum"))]
         count = 2 if rng.random() < 0.6 else 3 if rng.random() < 0.75 else 4
         shape = rng.random()
@@ -250,8 +258,7 @@ class Maker:
                 text += "" if text[-1] in ".?!" else "."
                 for value in alternatives[1:]:
                     text += " " + pick(rng, self.side.same).replace("{v}", value.text)
-        calls = [call(instance.name, self.arguments(instance, v)) for v in sets]
-        return self.tool_set([instance]), [{"role": "user", "content": self.around(text)}, assistant_calls(calls)]
+        return text, [call(instance.name, self.arguments(instance, v)) for v in sets]
 
     def none(self):
         rng = self.rng
@@ -293,6 +300,11 @@ class Maker:
             return self.single()
         values = self.values(tool, phrasing)
         instance = Instance(tool, rng, values)
+        return self.tool_set([instance]), self.incomplete(instance, phrasing, values, droppable)
+
+    def incomplete(self, instance, phrasing, values, droppable):
+        """Messages of a request without some required values; mostly they are told in the end."""
+        rng, tool = self.rng, instance.tool
         gone = [p for p in droppable if rng.random() < 0.4] or [pick(rng, droppable)]
         # A piece of the phrasing may hold several parameters: what it drops with the missing one is not said either.
         said = said_parameters(phrasing.nodes, {n for n in values if n not in {p.name for p in gone}})
@@ -308,7 +320,7 @@ class Maker:
             final.update({p.name: values[p.name] for p in asked})
             messages += [{"role": "user", "content": self.reply(asked, values)},
                          assistant_calls([call(instance.name, self.arguments(instance, final))])]
-        return self.tool_set([instance]), messages
+        return messages
 
     def reply(self, asked, values):
         """The user's answer to the question for missing values."""
@@ -352,6 +364,74 @@ class Maker:
             inputs, reply = pick(rng, SMALL_TALK)
             messages += [{"role": "user", "content": pick(rng, inputs)}, {"role": "assistant", "content": reply}]
         return self.tool_set(instances), messages
+
+    def session(self):
+        """Several requests to one set of tools: most of a sample's text is its tools, so this teaches more per token."""
+        rng = self.rng
+        instances = {}
+        for _ in range(1 + int(rng.random() * 5)):
+            instance = Instance(self.a_tool(), rng)
+            instances.setdefault(instance.name, instance)
+        instances = list(instances.values())
+        messages = []
+        for _ in range(3 + int(rng.random() * 5)):
+            self.turn(instances, messages)
+        return [i.schema for i in instances], messages
+
+    def turn(self, instances, messages):
+        """One more request of a session and all that follows from it."""
+        rng, r = self.rng, self.rng.random()
+        if r < 0.06:
+            inputs, answer = pick(rng, SMALL_TALK)
+            messages += [{"role": "user", "content": pick(rng, inputs)}, {"role": "assistant", "content": answer}]
+            return
+        if r < 0.2:
+            tool = self.a_tool()
+            if not any(similar(tool, i.tool) for i in instances):
+                answer = REFUSAL_ONE if len(instances) == 1 else REFUSAL_MANY
+                messages += [{"role": "user", "content": self.around(self.request(tool)[2])}, {"role": "assistant", "content": answer}]
+            return
+        instance = pick(rng, instances)
+        phrasing, values = self.ask(instance)
+        if phrasing is None:
+            return
+        droppable = [p for p in instance.tool.params if p.required and p.name in phrasing.optional]
+        if r < 0.3 and droppable:
+            messages += self.incomplete(instance, phrasing, values, droppable)
+        elif r < 0.45:
+            text, calls = self.several(instance, phrasing, values)
+            messages += [{"role": "user", "content": self.around(text)}, assistant_calls(calls)]
+        else:
+            text, calls = self.sentence(phrasing, values), [call(instance.name, self.arguments(instance, values))]
+            other = pick(rng, instances)
+            phrasing, values = self.ask(other)
+            if r < 0.62 and other is not instance and phrasing is not None:
+                text += ("" if text[-1] in ".?!" else ".") + pick(rng, self.side.join) + self.sentence(phrasing, values, True)
+                calls.append(call(other.name, self.arguments(other, values)))
+            messages += [{"role": "user", "content": self.around(text)}, assistant_calls(calls)]
+        self.answered(messages)
+
+    def ask(self, instance):
+        """A phrasing and values that the parameters of this dress allow; (None, None) when none was found."""
+        for _ in range(8):
+            phrasing = self.phrasing(instance.tool)
+            values = {n: v for n, v in self.values(instance.tool, phrasing).items() if n in instance.names}
+            if all(n in values for n in phrasing.always):
+                return phrasing, values
+        return None, None
+
+    def answered(self, messages):
+        """Results for the calls of the last message and their report."""
+        reports = []
+        for made in messages[-1].get("tool_calls", ()):
+            if self.rng.random() < 0.5:
+                result, text = {"status": "ok"}, "Done."
+            else:
+                result, text = self.result(made["function"]["arguments"])
+            messages.append({"role": "tool", "content": json.dumps(result, ensure_ascii=False)})
+            reports.append(text)
+        if reports:
+            messages.append({"role": "assistant", "content": " ".join(reports)})
 
     def result(self, arguments):
         """A made-up tool result and the sentence that reports it: an error as it is, else the new facts in order."""

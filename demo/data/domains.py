@@ -367,7 +367,7 @@ def dressed_name(tool, rng, style):
     if style < 0.78:
         verb, _, rest = name.partition("_")
         return (rest + "_" + verb).strip("_")
-    if style < 0.85:
+    if style < 0.88:
         return pick(rng, PREFIXES) + "_" + name
     return re.sub(r"[^A-Za-z0-9_-]", "", random_word(rng) + pick(rng, "_-") + random_word(rng)) or "tool_x"
 
@@ -379,7 +379,7 @@ def dressed_param(name, rng, style, taken):
         new = camel(name)
     elif r < 0.2 and name in SYNONYMS:
         new = pick(rng, SYNONYMS[name])
-    elif r > 0.93 or style > 0.93:
+    elif r > 0.95 or style > 0.95:
         new = re.sub(r"[^A-Za-z0-9_]", "", random_word(rng)) or "p"
     while new in taken:
         new += "_2"

@@ -9,7 +9,7 @@ seeds, and the last two in words, tools and phrasings too; measuring sets come f
 name, training from "train", so that they never meet.
 
 Two sorts of samples: (a) requests to random tool sets (calls.py), (b) conversations with the home and workshop
-assistant (home.py). About one in eleven is of sort (b), which makes nearly half of the text.
+assistant (home.py). One in twenty is of sort (b), which makes about a quarter of the text.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ from calls import SPLITS, Maker
 from chat_text import render
 from home import conversation
 
-HOME_SHARE = 0.09
+HOME_SHARE = 0.05
 # Part of the conversations stop at a random turn: only the last exchange has the form in which a server asks for it.
 CUT_SHARE = 0.5
 
@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--count", type=int, default=10)
     parser.add_argument("--split", default="train", choices=sorted(SPLITS))
-    parser.add_argument("--kinds", nargs="*", help="single, parallel, two, none, missing, follow_up, home")
+    parser.add_argument("--kinds", nargs="*", help="single, parallel, two, none, missing, follow_up, session, home")
     parser.add_argument("--text", action="store_true", help="print the rendered text instead of JSON")
     a = parser.parse_args()
     for sample, _ in zip(samples(a.seed, a.split, a.kinds), range(a.count)):

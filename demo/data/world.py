@@ -1,4 +1,4 @@
-"""The simulated home and workshop: about 25 fixed tools over a small world that answers every call.
+"""The simulated home and workshop: 29 fixed tools over a small world that answers every call.
 
 `World(seed)` has rooms, lamps, heating, doors, timers, a calendar, a store, orders, files, sensors, a robot arm, a 3D
 printer and people. `call(name, arguments)` does what the call says and returns a JSON object, always: a wrong call gets

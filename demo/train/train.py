@@ -27,7 +27,9 @@ from check_kernels import check
 from evaluate import evaluate
 from muon import Optimizer
 
-TARGETS = 16384  # rows of a packed row whose loss is computed, at most
+TARGETS = 16384  # tokens of a packed row whose loss is computed, at most
+# The draft chain learns fast and costs three layers of attention: it sees the first documents of a row only.
+MTP_ROW, MTP_TARGETS = 16384, 4096
 MTP_WEIGHTS = (0.3, 0.2, 0.15)
 WARM_UP, COOL_DOWN = 0.02, 0.45
 
@@ -50,32 +52,39 @@ def batch(row, device="cuda"):
     return put(ids.astype(np.int64)), put(pos), put(cu), int(np.diff(cu).max())
 
 
+def shortened(row, length):
+    """The first `length` tokens of a row."""
+    ids, target, cu = row
+    return ids[:length], target[:length], np.append(cu[cu < length], length).astype(np.int32)
+
+
 def targets(row, device="cuda"):
-    """Rows and weights: [4, TARGETS] where the trunk and the draft steps have something to guess."""
-    _, target, _ = row
-    n = len(target)
-    ahead = np.zeros((5, n), bool)
-    for d in range(1, 5):
-        ahead[d, :n - d] = target[d:]
-    rows, weights = np.zeros((4, TARGETS), np.int64), np.zeros((4, TARGETS), np.float32)
-    mask = np.ones(n, bool)
+    """[(rows, weights)] of the trunk and the draft steps: where they have something to guess."""
+    target = row[1].astype(bool)
+    mask, out = np.ones(len(target), bool), []
     for d in range(4):
-        mask &= ahead[d + 1]  # the trunk guesses token p + 1, step d token p + 1 + d, and only behind right targets
-        chosen = np.flatnonzero(mask)[:TARGETS]
-        rows[d, :len(chosen)], weights[d, :len(chosen)] = chosen, 1.0
-    return torch.from_numpy(rows).to(device, non_blocking=True), torch.from_numpy(weights).to(device, non_blocking=True)
+        if d == 1:
+            mask, target = mask[:MTP_ROW], target[:MTP_ROW]
+        # the trunk guesses token p + 1, step d token p + 1 + d, and only behind other targets
+        mask &= np.append(target[d + 1:], np.zeros(d + 1, bool))
+        size = MTP_TARGETS if d else TARGETS
+        chosen = np.flatnonzero(mask)[:size]
+        rows, weights = np.zeros(size, np.int64), np.zeros(size, np.float32)
+        rows[:len(chosen)], weights[:len(chosen)] = chosen, 1.0
+        out.append([torch.from_numpy(x).to(device, non_blocking=True) for x in (rows, weights)])
+    return out
 
 
-def losses(net, inputs, rows, weights):
-    """(losses [4], shares of right guesses [4])"""
+def losses(net, inputs, first, where):
+    """(losses [4], shares of right guesses [4]); first: the inputs of the draft chain."""
     ids = inputs[0]
     hidden = net.trunk(*inputs)
-    outs = [hidden] + net.chain(hidden, *inputs)
+    outs = [hidden] + net.chain(hidden[:len(first[0])], *first)
     loss, right = [], []
-    for d, out in enumerate(outs):
-        wanted = torch.clamp(rows[d] + 1 + d, max=len(ids) - 1)
-        total, hits = net.f["head_loss"](out[rows[d]], net.p["lm_head.weight"], ids[wanted], weights[d])
-        count = weights[d].sum().clamp_min(1)
+    for d, (out, (rows, weights)) in enumerate(zip(outs, where)):
+        wanted = torch.clamp(rows + 1 + d, max=len(ids) - 1)
+        total, hits = net.f["head_loss"](out[rows], net.p["lm_head.weight"], ids[wanted], weights)
+        count = weights.sum().clamp_min(1)
         loss.append(total / count)
         right.append(hits / count)
     return torch.stack(loss), torch.stack(right).detach()
@@ -102,8 +111,7 @@ def train(a, log):
         if started and now >= end:
             break
         row = next(rows)
-        inputs, (where, weights) = batch(row), targets(row)
-        loss, right = losses(net, inputs, where, weights)
+        loss, right = losses(net, batch(row), batch(shortened(row, MTP_ROW)), targets(row))
         (loss * mtp_weights).sum().backward()
         scale = min(rate(progress), (step + 1) / 40)
         optimizer.step(scale)
