@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -391,10 +392,22 @@ static bool is_empty_or_absent(const char *dir) {
     return others == 0;
 }
 
+/* Whether synth could have written it. */
+static bool is_own_file(const char *name) {
+    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer.json",
+                                        "tokenizer_config.json", "chat_template.jinja"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(name, names[i], strlen(names[i]))) return true; /* or its temporary file */
+    return !strncmp(name, "model", 5) && strstr(name, ".safetensors");
+}
+
+/* Removes what an interrupted run left: its own files only, and never through a symbolic link. */
 static void remove_dir(const char *dir) {
-    DIR *d = opendir(dir);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) return;
-    for (struct dirent *e; (e = readdir(d));) unlinkat(dirfd(d), e->d_name, 0);
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_own_file(e->d_name)) unlinkat(dirfd(d), e->d_name, 0);
     closedir(d);
     rmdir(dir);
 }
@@ -410,13 +423,17 @@ err_code synth_write(const char *preset, const char *dir, const synth_options *o
     buffer partial = {0};
     buffer_append(&partial, dir, length);
     buffer_text(&partial, ".partial");
-    remove_dir(partial.data); /* what an interrupted run left */
-    err_code code = file_make_dirs(partial.data, err);
+    remove_dir(partial.data);
+    err_code code = ERR_OK;
+    if (!is_empty_or_absent(partial.data))
+        code = error_set(err, ERR_INVALID, __FILE__, __LINE__, "%s: is in the way and not synth's own", partial.data);
+    bool mine = code == ERR_OK;
+    if (code == ERR_OK) code = file_make_dirs(partial.data, err);
     if (code == ERR_OK) code = fill_dir(partial.data, s, options, err);
     if (code == ERR_OK && rename(partial.data, dir) != 0)
         code = error_set(err, ERR_IO, __FILE__, __LINE__, "%s: cannot rename to %s: %s", partial.data, dir,
                          strerror(errno));
-    if (code != ERR_OK) remove_dir(partial.data);
+    if (code != ERR_OK && mine) remove_dir(partial.data);
     buffer_deinit(&partial);
     return code;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -110,11 +111,34 @@ static void test_refuses(void **state) {
     assert_false(file_exists(test_temp("y.partial")));
 }
 
+/* DIR.partial may be a leftover of synth, or somebody's directory. */
+static void test_partial_directory(void **state) {
+    (void)state;
+    synth_options options = {0};
+    assert_int_equal(file_make_dirs(test_temp("left.partial"), &err), ERR_OK);
+    char *old = file_join(test_temp("left.partial"), "model.safetensors");
+    assert_int_equal(file_write_atomic(old, span_text("half"), &err), ERR_OK);
+    assert_int_equal(synth_write("tiny", test_temp("left"), &options, &err), ERR_OK);
+
+    assert_int_equal(file_make_dirs(test_temp("user.partial"), &err), ERR_OK);
+    char *precious = file_join(test_temp("user.partial"), "thesis.txt");
+    assert_int_equal(file_write_atomic(precious, span_text("data"), &err), ERR_OK);
+    assert_int_equal(synth_write("tiny", test_temp("user"), &options, &err), ERR_INVALID);
+    assert_true(file_exists(precious));
+
+    assert_int_equal(symlink(test_temp("user.partial"), test_temp("link.partial")), 0);
+    assert_int_equal(synth_write("tiny", test_temp("link"), &options, &err), ERR_INVALID);
+    assert_true(file_exists(precious));
+    free(old);
+    free(precious);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_loads_and_runs),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_partial_directory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
