@@ -1,6 +1,6 @@
 /* Attention for decode and verification over paged keys and values, FP8 or bf16.
  *
- * A CTA owns one KV head and one absolute range of 512 logical positions. A range that is committed altogether serves
+ * A CTA owns one KV head and one absolute range of 256 logical positions. A range that is committed altogether serves
  * all query heads of that KV head and all nodes of a tree at once (up to 96 query rows, six tiles of 16): keys and
  * values are read once. Where a range reaches into the tree, each node has its own path, so each gets a CTA of its own
  * that gathers slots by logical position. Both run the same code on tiles of 64 positions in the same order, and a query
@@ -267,11 +267,13 @@ static __device__ __forceinline__ int64_t query_at(const attention_params &p, co
 
 static __device__ __forceinline__ void load_queries(const attention_params &p, const cuda_attention_segment &seg,
                                                     const attention_work &w, uint8_t *q, int tiles) {
-    for (int i = threadIdx.x; i < tiles * 16 * (HEAD / 2); i += ATT_THREADS) {
-        int row = i / (HEAD / 2), pair = i % (HEAD / 2);
-        float2 v = make_float2(0, 0);
-        if (row < w.rows * p.group) v = *(const float2 *)(p.step.q + query_at(p, seg, w, row) * HEAD + 2 * pair);
-        *(__nv_bfloat162 *)(q + row * Q_STRIDE + pair * 4) = __floats2bfloat162_rn(v.x, v.y);
+#pragma unroll 8
+    for (int i = threadIdx.x; i < tiles * 16 * (HEAD / 4); i += ATT_THREADS) {
+        int row = i / (HEAD / 4), four = i % (HEAD / 4);
+        float4 v = make_float4(0, 0, 0, 0);
+        if (row < w.rows * p.group) v = *(const float4 *)(p.step.q + query_at(p, seg, w, row) * HEAD + 4 * four);
+        __nv_bfloat162 pair[2] = {__floats2bfloat162_rn(v.x, v.y), __floats2bfloat162_rn(v.z, v.w)};
+        *(uint2 *)(q + row * Q_STRIDE + four * 8) = *(uint2 *)pair;
     }
 }
 
@@ -343,12 +345,16 @@ static __global__ void __launch_bounds__(HEAD) attention_combine(const __grid_co
     if (i >= seg.count) return;
     int ranges = (seg.length + node_depth(seg, i)) / RANGE + 1;
     int64_t at = (int64_t)(seg.row + i) * p.step.heads + head, stride = (int64_t)p.step.rows * p.step.heads;
+    const float2 *weights = (const float2 *)p.weights;
     float most = -INFINITY, sum = 0, out = 0;
-    for (int r = 0; r < ranges; r++) most = fmaxf(most, p.weights[(r * stride + at) * 2]);
+#pragma unroll 8
+    for (int r = 0; r < ranges; r++) most = fmaxf(most, weights[r * stride + at].x);
+#pragma unroll 16
     for (int r = 0; r < ranges; r++) {
-        float factor = exp2f(p.weights[(r * stride + at) * 2] - most);
-        sum = fmaf(factor, p.weights[(r * stride + at) * 2 + 1], sum);
-        out = fmaf(factor, p.partial[(r * stride + at) * HEAD + threadIdx.x], out);
+        float2 weight = weights[r * stride + at];
+        float part = p.partial[(r * stride + at) * HEAD + threadIdx.x], factor = exp2f(weight.x - most);
+        sum = fmaf(factor, weight.y, sum);
+        out = fmaf(factor, part, out);
     }
     float gate = sigmoid_of(p.step.gate[at * HEAD + threadIdx.x]);
     ((__nv_bfloat16 *)p.step.out)[at * HEAD + threadIdx.x] = __float2bfloat16(out / sum * p.step.v_scale * gate);

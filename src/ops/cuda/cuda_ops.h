@@ -148,7 +148,7 @@ err_code cuda_gdn_commit(const cuda_gdn_commit_args *args, void *stream, error *
  * before they meet the keys and values (sums in fp32). Logical positions are cut into absolute ranges of
  * CUDA_ATTENTION_RANGE; a range's partial result depends on its keys in logical order alone, and ranges are combined in
  * order: a node has the bits of the chain that leads to it. */
-enum { CUDA_HEAD_DIM = 256, CUDA_PAGE = 64, CUDA_ATTENTION_RANGE = 512, CUDA_ATTENTION_ROWS_MAX = 16 };
+enum { CUDA_HEAD_DIM = 256, CUDA_PAGE = 64, CUDA_ATTENTION_RANGE = 256, CUDA_ATTENTION_ROWS_MAX = 16 };
 
 typedef enum {
     CUDA_KV_BF16,

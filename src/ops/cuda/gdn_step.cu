@@ -147,27 +147,45 @@ static __device__ __forceinline__ float raw_at(const gdn_params &p, const cuda_g
                     : seg.conv[(int64_t)(-1 - row) * p.channels + channel];
 }
 
-/* One channel of the convolution for rows r0, r0 + step, ... < count; the loads of four rows are under way at once.
- * out[r * stride] in shared memory; raw inputs go to the stash. */
-static __device__ __forceinline__ void conv_channel(const gdn_params &p, const cuda_gdn_segment &seg,
-                                                    const row_batch &rows, float *out, int stride, int r0, int step,
-                                                    int first, int count, int channel, bool to_stash) {
-    enum { AT_ONCE = 4 };
-    float4 taps = *(const float4 *)(p.step.taps + channel * TAPS);
-    for (int r = r0; r < count; r += AT_ONCE * step) {
-        float x[AT_ONCE][TAPS];
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++)
-#pragma unroll
-            for (int t = 0; t < TAPS; t++)
-                x[i][t] = r + i * step < count ? raw_at(p, seg, rows.window[r + i * step][t], channel) : 0;
+/* The four inputs of row r, zeros past the batch's end. */
+static __device__ __forceinline__ float4 window_at(const gdn_params &p, const cuda_gdn_segment &seg,
+                                                   const row_batch &rows, int r, int count, int channel) {
+    if (r >= count) return make_float4(0, 0, 0, 0);
+    const int *w = rows.window[r];
+    return make_float4(raw_at(p, seg, w[0], channel), raw_at(p, seg, w[1], channel), raw_at(p, seg, w[2], channel),
+                       raw_at(p, seg, w[3], channel));
+}
+
+static __device__ __forceinline__ float conv_of(const float4 &taps, const float4 &x) {
+    return silu_of(fmaf(taps.w, x.w, fmaf(taps.z, x.z, fmaf(taps.y, x.y, fmaf(taps.x, x.x, 0)))));
+}
+
+/* The convolution of a batch: thread c has channel c of q and k for every row, and column c % 32 of v for every fourth.
+ * The loads of four rows are under way at once. */
+static __device__ __forceinline__ void conv_batch(const gdn_params &p, const cuda_gdn_segment &seg, row_batch &rows,
+                                                  int first, int count, int q_channel, int k_channel, int v_channel,
+                                                  bool keeps, bool stash) {
+    enum { AT_ONCE = GDN_THREADS / COLS };
+    const float4 *taps = (const float4 *)p.step.taps;
+    float4 q_taps = taps[q_channel], k_taps = taps[k_channel], v_taps = taps[v_channel];
+    for (int r = 0; r < count; r += AT_ONCE) {
+        float4 q[AT_ONCE], k[AT_ONCE];
+        int v_row = r + threadIdx.x / COLS;
+        float4 v = window_at(p, seg, rows, v_row, count, v_channel);
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) {
-            int row = r + i * step;
-            if (row >= count) continue;
-            float sum = fmaf(taps.w, x[i][3], fmaf(taps.z, x[i][2], fmaf(taps.y, x[i][1], fmaf(taps.x, x[i][0], 0))));
-            out[row * stride] = silu_of(sum);
-            if (to_stash) p.stash.raw[(int64_t)(seg.row + first + row) * p.channels + channel] = x[i][3];
+            q[i] = window_at(p, seg, rows, r + i, count, q_channel);
+            k[i] = window_at(p, seg, rows, r + i, count, k_channel);
+        }
+        if (v_row < count) rows.v[v_row][threadIdx.x % COLS] = conv_of(v_taps, v);
+        if (v_row < count && stash) p.stash.raw[(int64_t)(seg.row + first + v_row) * p.channels + v_channel] = v.w;
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            if (r + i >= count) continue;
+            rows.q[r + i][threadIdx.x] = conv_of(q_taps, q[i]);
+            rows.k[r + i][threadIdx.x] = conv_of(k_taps, k[i]);
+            float *kept = p.stash.raw + (int64_t)(seg.row + first + r + i) * p.channels;
+            if (keeps) kept[q_channel] = q[i].w, kept[k_channel] = k[i].w;
         }
     }
 }
@@ -211,10 +229,7 @@ static __device__ __forceinline__ void prepare(const gdn_params &p, const cuda_g
             window_row(seg, parents, first + threadIdx.x / TAPS, TAPS - 1 - threadIdx.x % TAPS);
     __syncthreads();
     int channel = key_head * DIM + threadIdx.x, value_channel = 2 * key_channels + head * DIM + column;
-    conv_channel(p, seg, rows, &rows.q[0][threadIdx.x], DIM, 0, 1, first, count, channel, keeps);
-    conv_channel(p, seg, rows, &rows.k[0][threadIdx.x], DIM, 0, 1, first, count, key_channels + channel, keeps);
-    conv_channel(p, seg, rows, &rows.v[0][threadIdx.x % COLS], COLS, threadIdx.x / COLS, GDN_THREADS / COLS, first,
-                 count, value_channel, stash);
+    conv_batch(p, seg, rows, first, count, channel, key_channels + channel, value_channel, keeps, stash);
     for (int r = threadIdx.x / COLS; stash && r < count; r += GDN_THREADS / COLS)
         p.stash.v[((int64_t)(seg.row + first + r) * p.step.value_heads + head) * DIM + column] =
             rows.v[r][threadIdx.x % COLS];

@@ -1,11 +1,11 @@
 /* Small operators on rows: RMS norm, which rounds to bf16 for the product that follows, and argmax over the vocabulary.
  *
- * Norm: a CTA a row; each thread sums every 256th square, warps and then the CTA are summed in a fixed order. Argmax: 32
+ * Norm: a CTA a row; each thread sums every 512th square, warps and then the CTA are summed in a fixed order. Argmax: 32
  * CTAs a row; value and index travel as one 64-bit key whose order is that of (value, lower index), so the largest key
  * does not depend on who comes first; the CTA that comes last writes the id and clears the row's workspace. */
 #include "ops/cuda/cuda_common.cuh"
 
-enum { ROW_THREADS = 256, ROW_WARPS = ROW_THREADS / 32, ARGMAX_CTAS = 32 };
+enum { ROW_THREADS = 512, ROW_WARPS = ROW_THREADS / 32, ARGMAX_CTAS = 32 };
 
 static __global__ void __launch_bounds__(ROW_THREADS)
     rms_norm_rows(__nv_bfloat16 *out, const float *x, const float *scale, int width, float eps) {
@@ -14,6 +14,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     wait_for_previous();
     const float *row = x + (int64_t)blockIdx.x * width;
     float sum = 0;
+#pragma unroll 10
     for (int i = threadIdx.x; i < width; i += ROW_THREADS) sum = fmaf(row[i], row[i], sum);
     for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, mask);
     if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
@@ -21,6 +22,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     sum = 0;
     for (int i = 0; i < ROW_WARPS; i++) sum += sums[i];
     float root = sqrtf(sum / (float)width + eps);
+#pragma unroll 10
     for (int i = threadIdx.x; i < width; i += ROW_THREADS)
         out[(int64_t)blockIdx.x * width + i] = __float2bfloat16(row[i] / root * scale[i]);
 }
@@ -44,6 +46,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     wait_for_previous();
     int row = blockIdx.x / ARGMAX_CTAS, part = blockIdx.x % ARGMAX_CTAS;
     argmax_key key = 0;
+#pragma unroll 8
     for (int i = part * ROW_THREADS + threadIdx.x; i < count; i += ARGMAX_CTAS * ROW_THREADS)
         key = larger(key, key_of(x[(int64_t)row * stride + i], i));
     for (int mask = 16; mask > 0; mask /= 2) key = larger(key, __shfl_xor_sync(0xffffffffu, key, mask));
