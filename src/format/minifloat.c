@@ -40,8 +40,8 @@ uint8_t f32_to_e4m3(float x) {
     return sign | (uint8_t)(u - (120u << 3));
 }
 
-/* Without the detour over fp32, which would round twice. q counts steps of the number's octave: 8 .. 16 above 2^-6, where 16
- * is the next octave's first, and 0 .. 8 below, so that one formula serves both. */
+/* Without the detour over fp32, which would round twice. q counts steps of the number's octave: 8 .. 16 above 2^-6, where
+ * 16 is the next octave's first, and 0 .. 8 below, so that one formula serves both. */
 uint8_t f64_to_e4m3(double x) {
     const uint8_t sign = signbit(x) ? 0x80 : 0;
     const double a = fabs(x);

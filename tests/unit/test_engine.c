@@ -197,11 +197,44 @@ static void opening_refuses(void **state) {
     hearth_engine *e;
     hearth_error fault;
     assert_int_equal(hearth_engine_open("/nowhere/model", NULL, &e, &fault), HEARTH_NOT_FOUND);
-    hearth_options wrong[] = {{.context_max = 300000}, {.parallel = 65}, {.queue_max = -1}, {.threads = -1}};
+    hearth_options wrong[] = {{.context_max = 300000},   {.parallel = 65},
+                              {.queue_max = -1},         {.threads = -1},
+                              {.kv = (hearth_kv_type)4}, {.activations = (hearth_activations)3}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(hearth_engine_open(SMALL, &wrong[i], &e, &fault), HEARTH_INVALID);
         assert_true(strlen(fault.message) > 10);
     }
+}
+
+/* What the KV cache is stored as: the choice, and what is usual for the checkpoint. */
+static void opening_chooses_the_kv_type(void **state) {
+    (void)state;
+    const struct {
+        const char *dir;
+        hearth_kv_type wanted, chosen;
+    } cases[] = {
+        {SMALL, HEARTH_KV_AUTO, HEARTH_KV_BF16},
+        {SMALL, HEARTH_KV_FP32, HEARTH_KV_FP32},
+        {SMALL, HEARTH_KV_FP8, HEARTH_KV_FP8},
+        {test_shared("oracle/ckpt/tiny-b-nvfp4"), HEARTH_KV_AUTO, HEARTH_KV_FP8},
+    };
+    uint64_t bytes[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        hearth_engine *e;
+        hearth_error fault;
+        if (!cases[i].dir) continue; /* the reference checkpoints are not here */
+        hearth_options options = {.kv = cases[i].wanted, .context_max = 512, .threads = 1};
+        if (hearth_engine_open(cases[i].dir, &options, &e, &fault)) fail_msg("%s", fault.message);
+        hearth_info info = hearth_engine_info(e);
+        assert_int_equal(info.kv, cases[i].chosen);
+        bytes[i] = info.kv_bytes;
+        hearth_engine_close(e);
+    }
+    assert_true(bytes[2] < bytes[0] && bytes[0] < bytes[1]);
+    hearth_engine *e;
+    hearth_error fault;
+    const hearth_options nvfp4 = {.activations = HEARTH_ACTIVATIONS_NVFP4};
+    assert_int_equal(hearth_engine_open(SMALL, &nvfp4, &e, &fault), HEARTH_UNSUPPORTED);
 }
 
 static void copy_file(const char *dir, const char *name, const char *to_dir) {
@@ -723,6 +756,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_reports_the_plan),
         cmocka_unit_test(opening_refuses),
+        cmocka_unit_test(opening_chooses_the_kv_type),
         cmocka_unit_test(a_tokenizer_must_fit_the_model_and_be_whole),
         cmocka_unit_test(parameters_are_checked),
         cmocka_unit_test(messages_without_a_tokenizer_fail_by_name),
