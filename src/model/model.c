@@ -142,6 +142,7 @@ static void set_options(model *m, const model_options *o) {
 }
 
 static err_code open_parts(model *m, const char *dir, const model_options *o, error *err) {
+    if (!m->ops) ERR_FAIL(err, ERR_INVALID, "HEARTH_ISA=%s: known are scalar, avx2 and avx512", getenv("HEARTH_ISA"));
     ERR_TRY(model_config_read(dir, &m->config, err));
     ERR_TRY(quant_config_read(dir, &m->quant, err));
     ERR_TRY(checkpoint_open(dir, &m->ckpt, err));

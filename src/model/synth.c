@@ -33,8 +33,6 @@ static const shape shapes[] = {
 };
 enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes, INTERVAL = 4, VOCAB_STEP = 256 };
 
-const char *synth_preset_name(int index) { return index >= 0 && index < SHAPE_COUNT ? shapes[index].name : NULL; }
-
 /* What a tensor is filled with. */
 typedef enum { FILL_NORMAL, FILL_UNIFORM } fill_kind;
 typedef struct fill {
@@ -416,7 +414,12 @@ err_code synth_write(const char *preset, const char *dir, const synth_options *o
     const shape *s = NULL;
     for (int i = 0; i < SHAPE_COUNT; i++)
         if (!strcmp(shapes[i].name, preset)) s = &shapes[i];
-    if (!s) ERR_FAIL(err, ERR_INVALID, "unknown preset '%s' (known: tiny, 0.8b, 2b, 4b, 9b, 27b)", preset);
+    if (!s) {
+        char known[64] = "";
+        for (int i = 0; i < SHAPE_COUNT; i++)
+            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", shapes[i].name);
+        ERR_FAIL(err, ERR_INVALID, "unknown preset '%s' (known: %s)", preset, known);
+    }
     if (!is_empty_or_absent(dir)) ERR_FAIL(err, ERR_INVALID, "%s: exists and is not an empty directory", dir);
     size_t length = strlen(dir);
     while (length > 1 && dir[length - 1] == '/') length--;

@@ -19,10 +19,8 @@ typedef struct synth_options {
     void *progress_context;
 } synth_options;
 
-/* "tiny", "0.8b", "2b", "4b", "9b", "27b"; NULL past the end. */
-const char *synth_preset_name(int index);
-
-/* Writes DIR, which must not exist or be empty; it appears when complete. */
+/* preset: "tiny", "0.8b", "2b", "4b", "9b" or "27b". Writes DIR, which must not exist or be empty; it appears when
+ * complete. */
 err_code synth_write(const char *preset, const char *dir, const synth_options *options, error *err);
 
 #endif

@@ -113,6 +113,16 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("nowhere", done.stderr)
 
+    def test_an_unknown_instruction_set_is_refused(self):
+        ids = os.path.join(self.dir, "ids.json")
+        with open(ids, "w", encoding="utf-8") as f:
+            f.write("[1, 2]")
+        for isa, status in (("scalar", 0), ("sclar", 1)):
+            done = run("dump", "logits", self.model, "--ids", ids, "--out", os.path.join(self.dir, "out.npy"),
+                       env=dict(os.environ, HEARTH_ISA=isa))
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual("sclar" in done.stderr, status == 1)
+
     def test_install_and_build_the_example_against_it(self):
         prefix = os.path.join(self.dir, "usr")
         made = subprocess.run(["make", "install", "PREFIX=" + prefix], cwd=hs.ROOT, capture_output=True, text=True)

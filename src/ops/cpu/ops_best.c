@@ -30,11 +30,13 @@ static bool has_avx512(void) {
 #endif
 
 const ops *ops_cpu_best(void) {
-#if defined(__x86_64__)
     const char *cap = getenv("HEARTH_ISA");
-    const bool scalar_only = cap && strcmp(cap, "scalar") == 0, no_avx512 = cap && strcmp(cap, "avx2") == 0;
-    if (!scalar_only && !no_avx512 && has_avx512()) return &avx512;
-    if (!scalar_only && has_avx2()) return &avx2;
+    if (!cap || !*cap) cap = "avx512";
+    const bool avx512_allowed = strcmp(cap, "avx512") == 0, avx2_allowed = avx512_allowed || strcmp(cap, "avx2") == 0;
+    if (!avx2_allowed && strcmp(cap, "scalar") != 0) return NULL;
+#if defined(__x86_64__)
+    if (avx512_allowed && has_avx512()) return &avx512;
+    if (avx2_allowed && has_avx2()) return &avx2;
 #endif
     return ops_cpu_scalar();
 }
