@@ -9,8 +9,9 @@ import re
 import zlib
 
 import domains_daily
+import domains_science
 import domains_work
-from values import Kind, kind
+from values import Kind, kind, with_article
 from words import pick, random_word, syllables
 
 HELD_OUT_TOOL_ONE_IN = 6
@@ -22,7 +23,8 @@ SIMILAR = [set(group.split()) for group in (
     "get_recipe plan_meals nutrition_facts", "calculate statistics grade_average split_bill unit_conversion fuel_cost",
     "read_file find_files query_logs", "set_reminder medication_schedule", "book_tickets register_race", "loan_payment compound_interest",
     "player_stats team_results", "property_search book_hotel", "planet_position sunrise_sunset", "get_book search_movies play_music",
-    "track_parcel ship_package", "restart_service deploy scale_deployment", "write_file copy_file", "convert_currency unit_conversion")]
+    "track_parcel ship_package", "percentage_change roi compound_interest", "book_tickets concert_search festival_calendar", "triangle_area circle_properties sphere_volume",
+    "historical_event king_of", "read_file find_files find_function", "create_event volunteer_shift set_reminder birthday_reminder cron_job", "restart_service deploy scale_deployment", "write_file copy_file", "convert_currency unit_conversion")]
 
 
 class Param:
@@ -180,7 +182,7 @@ def parse_table(table):
     return tools
 
 
-TABLE_TOOLS = parse_table(domains_daily.TABLE) + parse_table(domains_work.TABLE)
+TABLE_TOOLS = parse_table(domains_daily.TABLE) + parse_table(domains_work.TABLE) + parse_table(domains_science.TABLE)
 
 
 def tool_held_out(tool):
@@ -230,10 +232,10 @@ GENERIC_KINDS = ("word", "word", "word", "id", "topic", "int:1..9999", "int:0..1
 GENERIC_SAY = (" with the {n} %s", ", {n} %s", ". The {n} is %s", " where {n} is %s", " and set the {n} to %s", " ({n}: %s)",
                " with %s as {n}", ", {n} = %s", " whose {n} is %s", " using %s for the {n}")
 GENERIC_SAY_HELD_OUT = ("; as to the {n}, take %s", ", the {n} being %s", " [{n} %s]")
-TASKS = ("! %(v)s the %(o)s", "! %(v)s a %(o)s", "> I need to %(v)s the %(o)s", "> It's time to %(v)s the %(o)s", "> We have to %(v)s our %(o)s",
-         "> Somebody must %(v)s the %(o)s", "> I want to %(v)s a %(o)s", "> Let me %(v)s the %(o)s")
-TASKS_HELD_OUT = ("> The %(o)s is waiting: %(v)s it", "> How about this: %(v)s the %(o)s", "> The idea is to %(v)s a %(o)s")
-DESCRIPTIONS = ("%(V)s a %(o)s.", "%(V)s the %(o)s", "Use this to %(v)s a %(o)s.", "Function to %(v)s the %(o)s.", "%(V)s one %(o)s of the system.")
+TASKS = ("! %(v)s the %(o)s", "! %(v)s %(a)s", "> I need to %(v)s the %(o)s", "> It's time to %(v)s the %(o)s", "> We have to %(v)s our %(o)s",
+         "> Somebody must %(v)s the %(o)s", "> I want to %(v)s %(a)s", "> Let me %(v)s the %(o)s")
+TASKS_HELD_OUT = ("> The %(o)s is waiting: %(v)s it", "> How about this: %(v)s the %(o)s", "> The idea is to %(v)s %(a)s")
+DESCRIPTIONS = ("%(V)s %(a)s.", "%(V)s the %(o)s", "Use this to %(v)s %(a)s.", "Function to %(v)s the %(o)s.", "%(V)s one %(o)s of the system.")
 
 
 def made_up_tool(rng, words, held_out=False):
@@ -242,7 +244,7 @@ def made_up_tool(rng, words, held_out=False):
     r = rng.random()
     noun = (pick(rng, words.noun) if r < 0.35 else pick(rng, words.adjective) + " " + pick(rng, words.noun) if r < 0.6
             else syllables(rng) if r < 0.8 else pick(rng, words.good) + " " + pick(rng, words.noun))
-    names = {"v": verb, "V": verb.capitalize(), "o": noun}
+    names = {"v": verb, "V": verb.capitalize(), "o": noun, "a": with_article(noun)}
     params, pieces = [], []
     used = set()
     for index in range(1 + int(rng.random() * 5)):

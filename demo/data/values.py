@@ -39,6 +39,10 @@ def joined(texts, last=" and "):
     return ", ".join(texts[:-1]) + last + texts[-1]
 
 
+def with_article(noun):
+    return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
 # ---- strings; each takes (rng, words) and returns a string or a Value
 
 def person(rng, w):
@@ -62,7 +66,7 @@ def title(rng, w):
         return "%s and %s" % (pick(rng, w.noun).capitalize(), pick(rng, w.noun).capitalize())
     if r < 0.85:
         return "%s %s" % (pick(rng, w.adjective).capitalize(), pick(rng, w.animal).capitalize())
-    return "A %s for %s" % (pick(rng, w.noun).capitalize(), pick(rng, w.first))
+    return "%s for %s" % (with_article(pick(rng, w.noun)).title(), pick(rng, w.first))
 
 
 def topic(rng, w):

@@ -8,6 +8,8 @@ linear to zero over the last 45 %), so that a long training can be cut into piec
 checkpoint in bf16, and the next one starts from it with `--resume`, new data (another seed) and fresh optimizers. The
 learning rate follows the clock, not the step count, since the speed of a machine is not known before.
 
+With --minutes 0 the checkpoint of --resume is only measured.
+
 Written to --out: the checkpoint (files of at most 15 MiB), curve.csv, report.txt.
 """
 import argparse
@@ -141,13 +143,13 @@ def train(a, log):
     return params, config
 
 
-def measure(a, config, log):
-    """Of the checkpoint as it was written, in bf16."""
-    net, encoder = m.Model(m.load(a.out, "cuda"), config, kernels=True), packing.Encoder(a.tokenizer)
-    for split in ("seen", "phrasings", "unseen"):
-        for kinds, count in ((("single",), a.samples), (("two",), a.samples // 2), (("parallel",), a.samples // 2), (("none",), a.samples // 2),
-                             (("missing",), a.samples // 2), (("home",), a.samples // 10)):
-            for line in evaluate(net, encoder, split, kinds, count, batch).lines(split):
+def measure(a, folder, config, log):
+    """Of a checkpoint as it was written, in bf16."""
+    net, encoder = m.Model(m.load(folder, "cuda"), config, kernels=True), packing.Encoder(a.tokenizer)
+    for kind, count in (("single", a.samples), ("two", a.samples // 2), ("parallel", a.samples // 2), ("none", a.samples // 2),
+                        ("missing", a.samples // 2), ("home", a.samples // 10)):
+        for split in ("seen", "phrasings", "unseen"):
+            for line in evaluate(net, encoder, split, (kind,), count, batch).lines(split):
                 log(line)
 
 
@@ -166,16 +168,24 @@ def main():
     os.makedirs(a.out, exist_ok=True)
     report = open(os.path.join(a.out, "report.txt"), "w", encoding="utf-8")
 
+    started = time.time()
+
     def log(text):
+        text = "%5.0f s  %s" % (time.time() - started, text)
         print(text, flush=True)
         report.write(text + "\n")
         report.flush()
 
     if not check():
         raise SystemExit("a kernel is wrong on this machine")
+    log("kernels checked")
+    if a.minutes == 0:
+        measure(a, a.resume, m.CONFIG, log)
+        return
     params, config = train(a, log)
     m.save(a.out, params, config)
-    measure(a, config, log)
+    log("saved")
+    measure(a, a.out, config, log)
 
 
 if __name__ == "__main__":
