@@ -184,8 +184,8 @@ typedef struct ops {
 
 /* The scalar oracle: fills every slot, readable, slow. */
 const ops *ops_cpu_scalar(void);
-/* The fastest table this CPU can run. HEARTH_ISA=scalar|avx2|avx512 in the environment caps it (tests, bug reports); NULL when it
- * holds another word. */
+/* The fastest table this CPU can run. HEARTH_ISA=scalar|avx2|avx512 in the environment caps it (tests, bug reports);
+ * NULL when it holds another word. */
 const ops *ops_cpu_best(void);
 
 #endif
