@@ -529,6 +529,7 @@ err_code cuda_small_matmul(const small_matmul *a, void *stream, error *err) {
     if (a->m <= 16)
         return pairs == 4   ? launch_matmul<2, 4, 1>(a, stream, err)
                : pairs == 5 ? launch_matmul<2, 5, 1>(a, stream, err)
+               : tiles <= 6 ? launch_matmul<2, 3, 1>(a, stream, err)
                             : launch_matmul<2, 3, 2>(a, stream, err);
     return launch_matmul<4, 2, 1>(a, stream, err);
 }
