@@ -75,12 +75,13 @@ typedef enum {
 } hearth_activations;
 
 typedef struct hearth_options {
-    int context_max;  /* tokens of one request, prompt and answer; 0 = min(32768, the model's limit) */
-    int parallel;     /* requests running at once, at most HEARTH_PARALLEL_MAX; 0 = 1 */
-    int queue_max;    /* requests waiting beyond those; 0 = 64 */
-    int threads;      /* CPU threads; 0 = all this process may use */
-    bool reasoning;   /* default of enable_thinking */
-    const char *name; /* model id; NULL = the directory's name */
+    int context_max;      /* tokens of one request, prompt and answer; 0 = min(32768, the model's limit) */
+    int parallel;         /* requests running at once, at most HEARTH_PARALLEL_MAX; 0 = 1 */
+    int queue_max;        /* requests waiting beyond those; 0 = 64 */
+    int threads;          /* CPU threads; 0 = all this process may use */
+    uint64_t cache_bytes; /* KV pages, states and snapshots; 0 = a quarter of the memory there is before loading */
+    bool reasoning;       /* default of enable_thinking */
+    const char *name;     /* model id; NULL = the directory's name */
     hearth_kv_type kv;
     hearth_activations activations;
     /* Called from hearth_engine_open while it loads; may be NULL. */
@@ -152,9 +153,24 @@ typedef enum {
 
 typedef enum { HEARTH_FINISH_STOP, HEARTH_FINISH_LENGTH, HEARTH_FINISH_TOOL_CALLS } hearth_finish;
 
-/* completion_tokens: all that were chosen but the stop id. cached_tokens: of the prompt, not computed again. */
+/* Why a prompt was not reused as far as it has tokens in common with earlier ones; docs/prefix-cache.md. */
+typedef enum {
+    HEARTH_REUSE_FULL, /* it was */
+    HEARTH_REUSE_COLD, /* it has none in common with what is stored */
+    HEARTH_REUSE_BEFORE_FIRST_SNAPSHOT,
+    HEARTH_REUSE_BETWEEN_SNAPSHOTS,
+    HEARTH_REUSE_SNAPSHOT_EVICTED,
+    HEARTH_REUSE_PAGES_EVICTED,
+    HEARTH_REUSE_COUNT
+} hearth_reuse;
+const char *hearth_reuse_name(hearth_reuse reuse); /* "full", "cold", "before_first_snapshot" ... */
+
+/* completion_tokens: all that were chosen but the stop id. cached_tokens: of the prompt, not computed again.
+ * common_tokens: of the prompt, those that some earlier one began with too. */
 typedef struct hearth_usage {
     int prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
+    int common_tokens;
+    hearth_reuse reuse; /* why cached_tokens is less */
 } hearth_usage;
 
 typedef struct hearth_timing {
@@ -201,6 +217,9 @@ typedef struct hearth_stats {
     double seconds_since_step; /* 0 when idle; grows when work is pending and the scheduler makes no progress */
     int running, queued;
     int kv_pages_used, kv_pages_total, snapshots_used, snapshots_total;
+    uint64_t cache_evictions;                       /* snapshots given up */
+    uint64_t reuse_requests[HEARTH_REUSE_COUNT];    /* requests begun, by hearth_reuse */
+    uint64_t reuse_lost_tokens[HEARTH_REUSE_COUNT]; /* in common with earlier prompts, but computed again */
 } hearth_stats;
 hearth_stats hearth_engine_stats(const hearth_engine *engine);
 

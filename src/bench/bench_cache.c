@@ -207,12 +207,16 @@ static err_code resume(simulation *s, const prefix_match *m, error *err) {
     return grow_table(s, m->resumed, err);
 }
 
-static err_code file_snapshot(simulation *s, int position, snapshot_kind kind, error *err) {
+/* Stores the snapshot unless memory holds only what is worth more. `before`: the one before it on the path. */
+static err_code file_snapshot(simulation *s, const snapshot_want *want, int *before, error *err) {
     int32_t state;
-    ERR_TRY(grow_table(s, position, err));
-    ERR_TRY(take(s, &s->snapshots, "snapshot", &state, err));
-    prefix_tree_add(s->tree, s->ids, position, s->table, state, kind);
+    ERR_TRY(grow_table(s, want->position, err));
+    while ((state = id_acquire(&s->snapshots)) < 0)
+        if (!prefix_tree_make_way(s->tree, NEED_BYTES, want->kind, want->position - *before, want->needed))
+            return ERR_OK;
+    prefix_tree_add(s->tree, s->ids, want->position, s->table, state, want->kind);
     id_release(&s->snapshots, state);
+    *before = want->position;
     return ERR_OK;
 }
 
@@ -223,8 +227,8 @@ static err_code compute(simulation *s, const prompt *p, const prefix_match *m, e
                           .message_ends = p->message_ends,
                           .message_end_count = p->message_end_count,
                           .all_messages = p->message_end_count < MESSAGE_ENDS_MAX};
-    int want_count = snapshot_policy_plan(&s->policy, &shape, m, wants);
-    for (int i = 0; i < want_count; i++) ERR_TRY(file_snapshot(s, wants[i].position, wants[i].kind, err));
+    int before = m->resumed, want_count = snapshot_policy_plan(&s->policy, &shape, m, SNAPSHOT_WANTS_MAX, wants);
+    for (int i = 0; i < want_count; i++) ERR_TRY(file_snapshot(s, &wants[i], &before, err));
     for (int i = 0; i < ANSWER_TOKENS; i++) s->ids[p->count + i] = s->next_answer_id++;
     return grow_table(s, p->count + ANSWER_TOKENS, err);
 }

@@ -28,7 +28,7 @@ struct prefix_snapshot {
     bool for_page;                                 /* given up because pages were short */
     uint64_t used;                                 /* the tree's clock when it was stored or last used */
     uint64_t turn;                                 /* lookups until then */
-    double weight;                                 /* scratch of weigh */
+    double weight;                                 /* expected uses, see weigh */
     prefix_snapshot *next;                         /* in home, by position */
     prefix_snapshot *stored_before, *stored_after; /* among all that are stored */
 };
@@ -56,6 +56,7 @@ struct prefix_tree {
     node *root, *nodes;
     prefix_snapshot *stored;
     uint64_t clock, turn; /* everything that happens; lookups used */
+    uint64_t weighed;     /* turn of the last weigh */
     use_count counts[SNAPSHOT_KINDS][USES_MAX + 1];
     prefix_usage usage;
 };
@@ -113,12 +114,26 @@ static void hold_pages(prefix_tree *t, node *n, const int32_t *pages, int to) {
         if (kept < to && kept <= (i + 1) * KV_PAGE) set_page(t, &n->pages[i - first], pages[i]);
 }
 
+/* The first page of a child has all that its parent claims of it, so it serves both, and a path of many short nodes has no
+ * more pages than its length needs. */
+static void share_cut(prefix_tree *t, node *parent, const node *child) {
+    if (parent->parent) set_page(t, &parent->pages[pages_for(parent->end) - 1 - first_page(parent)], child->pages[0]);
+}
+
+static const node *child_with_pages(const node *n) {
+    const node *c = n->child;
+    while (c && c->pages[0] < 0) c = c->sibling;
+    return c;
+}
+
 /* Gives back what is no longer claimed, here and, where nothing is stored any more, above. */
 static void trim(prefix_tree *t, node *n) {
     for (; n->parent; n = n->parent) {
         int kept = kept_end(n), first = first_page(n);
         int from = kept > n->start ? pages_for(kept) : first;
         for (int i = from; i < pages_for(n->end); i++) set_page(t, &n->pages[i - first], -1);
+        const node *other = n->pages[0] < 0 ? child_with_pages(n->parent) : NULL;
+        if (other) share_cut(t, n->parent, other);
         if (n->stored) break;
     }
 }
@@ -345,6 +360,35 @@ void prefix_tree_pages(const prefix_tree *t, const prefix_snapshot *s, int32_t *
     }
 }
 
+/* ---- what a snapshot is worth */
+
+/* The stored snapshot before s on its path; NULL when there is none. */
+static prefix_snapshot *fallback(const prefix_snapshot *s) {
+    for (const node *n = s->home; n; n = n->parent) {
+        prefix_snapshot *best = NULL;
+        for (prefix_snapshot *o = n->snapshots; o && o->position < s->position; o = o->next)
+            if (o->state >= 0) best = o;
+        if (best) return best;
+    }
+    return NULL;
+}
+
+/* Chance that a snapshot of some kind and number of uses is used again, given how long it has not been: of those that
+ * were not used sooner, how many were later. */
+static double chance(const prefix_tree *t, snapshot_kind kind, int uses, int age) {
+    const use_count *c = &t->counts[kind][uses];
+    double left = c->tried, later = 0;
+    for (int i = 0; i < AGES; i++) {
+        if (i < age) left -= c->used[i];
+        if (i >= age) later += c->used[i];
+    }
+    return (later + EVEN) / ((left > later ? left : later) + 2 * EVEN);
+}
+
+static double chance_of(const prefix_tree *t, const prefix_snapshot *s) {
+    return chance(t, s->kind, s->uses, age_class(t, s));
+}
+
 /* ---- storing */
 
 /* The node in which ids[0..position) end, made where it is not there. */
@@ -388,7 +432,10 @@ bool prefix_tree_add(prefix_tree *t, const int32_t *ids, int position, const int
         refresh(t, s);
         return false;
     }
-    for (node *m = n; m->parent; m = m->parent) hold_pages(t, m, pages, min_int(position, m->end));
+    for (node *m = n, *below = NULL; m->parent; below = m, m = m->parent) {
+        hold_pages(t, m, pages, min_int(position, m->end));
+        if (below) share_cut(t, m, below);
+    }
     t->snapshots.retain(t->snapshots.context, state);
     if (!s->used) { /* never seen before: its kind gets a try */
         s->kind = kind;
@@ -396,6 +443,7 @@ bool prefix_tree_add(prefix_tree *t, const int32_t *ids, int position, const int
     }
     s->state = state;
     refresh(t, s);
+    s->weight = chance_of(t, s);
     count_stored(n, 1);
     s->stored_before = NULL;
     s->stored_after = t->stored;
@@ -410,6 +458,8 @@ bool prefix_tree_add(prefix_tree *t, const int32_t *ids, int position, const int
 /* ---- giving up */
 
 static void give_up(prefix_tree *t, prefix_snapshot *s, bool for_page) {
+    prefix_snapshot *instead = fallback(s);
+    if (instead) instead->weight += s->weight;
     t->snapshots.release(t->snapshots.context, s->state);
     s->state = -1;
     s->for_page = for_page;
@@ -419,17 +469,6 @@ static void give_up(prefix_tree *t, prefix_snapshot *s, bool for_page) {
     t->usage.evictions++;
     count_stored(s->home, -1);
     trim(t, s->home);
-}
-
-/* The stored snapshot before s on its path; NULL when there is none. */
-static prefix_snapshot *fallback(const prefix_snapshot *s) {
-    for (const node *n = s->home; n; n = n->parent) {
-        prefix_snapshot *best = NULL;
-        for (prefix_snapshot *o = n->snapshots; o && o->position < s->position; o = o->next)
-            if (o->state >= 0) best = o;
-        if (best) return best;
-    }
-    return NULL;
 }
 
 /* Page references that go with s: of its node and those above, back to where something else is stored. */
@@ -448,49 +487,59 @@ static int pages_of_its_own(const prefix_snapshot *s) {
     return released;
 }
 
-/* Chance that s is used again, given how long it has not been: of those that were not used sooner, how many were later. */
-static double chance(const prefix_tree *t, const prefix_snapshot *s) {
-    const use_count *c = &t->counts[s->kind][s->uses];
-    int age = age_class(t, s);
-    double left = c->tried, later = 0;
-    for (int i = 0; i < AGES; i++) {
-        if (i < age) left -= c->used[i];
-        if (i >= age) later += c->used[i];
-    }
-    return (later + EVEN) / ((left > later ? left : later) + 2 * EVEN);
-}
-
-/* What every stored snapshot is used for: itself, and those given up whose place it takes. */
+/* What every stored snapshot is used for: itself, and those given up whose place it takes. Counted anew once a lookup;
+ * in between whoever is given up hands its weight on. */
 static void weigh(prefix_tree *t) {
-    for (prefix_snapshot *s = t->stored; s; s = s->stored_after) s->weight = chance(t, s);
+    if (t->weighed == t->turn) return;
+    t->weighed = t->turn;
+    for (prefix_snapshot *s = t->stored; s; s = s->stored_after) s->weight = chance_of(t, s);
     for (node *n = t->nodes; n; n = n->after)
         for (const prefix_snapshot *s = n->snapshots; s; s = s->next) {
             prefix_snapshot *instead = s->state < 0 ? fallback(s) : NULL;
-            if (instead) instead->weight += chance(t, s);
+            if (instead) instead->weight += chance_of(t, s);
         }
 }
 
-static double value(const prefix_tree *t, const prefix_snapshot *s, int pages) {
-    const prefix_snapshot *instead = fallback(s);
-    double bytes = (double)t->snapshots.item_bytes + (double)pages * (double)t->pages.item_bytes;
-    return s->weight * (s->position - (instead ? instead->position : 0)) / bytes;
+/* How much of what is short goes with a snapshot and `pages` pages. */
+static double size_of(const prefix_tree *t, prefix_need need, int pages) {
+    if (need == NEED_SNAPSHOT) return 1;
+    if (need == NEED_PAGE) return pages;
+    return (double)t->snapshots.item_bytes + (double)pages * (double)t->pages.item_bytes;
 }
 
-bool prefix_tree_evict(prefix_tree *t, prefix_need need) {
+/* Tokens that it is expected to save. */
+static double savings(const prefix_snapshot *s) {
+    const prefix_snapshot *instead = fallback(s);
+    return s->weight * (s->position - (instead ? instead->position : 0));
+}
+
+static prefix_snapshot *least_valuable(prefix_tree *t, prefix_need need, double *least) {
     prefix_snapshot *victim = NULL;
-    double least = 0;
     weigh(t);
     for (prefix_snapshot *s = t->stored; s; s = s->stored_after) {
         if (s->pins) continue;
         int pages = pages_of_its_own(s);
         if (need == NEED_PAGE && !pages) continue;
-        double v = value(t, s, pages);
-        if (victim && (v > least || (v == least && s->used >= victim->used))) continue;
+        double v = savings(s) / size_of(t, need, pages);
+        if (victim && (v > *least || (v == *least && s->used >= victim->used))) continue;
         victim = s;
-        least = v;
+        *least = v;
     }
-    if (!victim) return false;
-    give_up(t, victim, need == NEED_PAGE);
+    return victim;
+}
+
+bool prefix_tree_evict(prefix_tree *t, prefix_need need) {
+    double least;
+    prefix_snapshot *victim = least_valuable(t, need, &least);
+    if (victim) give_up(t, victim, need == NEED_PAGE);
+    return victim != NULL;
+}
+
+bool prefix_tree_make_way(prefix_tree *t, prefix_need need, snapshot_kind kind, int saved, bool needed) {
+    double least, own = chance(t, kind, 0, 0) * saved / size_of(t, need, 0);
+    prefix_snapshot *victim = least_valuable(t, need, &least);
+    if (!victim || (!needed && least >= own)) return false;
+    give_up(t, victim, false);
     return true;
 }
 

@@ -16,8 +16,9 @@
  * the branch that chose token n, never to the prefix. For the same reason a node that starts at n has a page of its own
  * from position n-1 on, and the page its parent has there is not looked at on the way through the child.
  *
- * Which snapshot goes first: the one that is expected to save the fewest tokens per byte,
- *     chance of another use * (its position - position of the one before it) / (its bytes + bytes of pages that go).
+ * Which snapshot goes first: the one that is expected to save the fewest tokens for what is short,
+ *     chance of another use * (its position - position of the one before it) / size,
+ * size being one where snapshots are short, its pages where pages are, the bytes of both where both share one budget.
  * The chance is counted, not assumed: for every kind of snapshot and number of uses so far, how many found another use,
  * and after how many lookups. So the point where each turn of a conversation leaves the one before is kept, once passed
  * it is not; the end of a system prompt stays however often it was used; a conversation that is silent for longer than
@@ -98,10 +99,14 @@ void prefix_tree_pages(const prefix_tree *t, const prefix_snapshot *snapshot, in
 bool prefix_tree_add(prefix_tree *t, const int32_t *ids, int position, const int32_t *pages, int32_t state,
                      snapshot_kind kind);
 
+/* What is short: bytes that pages and snapshots share, or one of two pools of fixed size. */
 typedef enum { NEED_BYTES, NEED_SNAPSHOT, NEED_PAGE } prefix_need;
 /* Gives up the snapshot of least value that is not pinned (with NEED_PAGE: of those whose pages go with it). False when
  * there is none. What it held is free when nobody else holds it. */
 bool prefix_tree_evict(prefix_tree *t, prefix_need need);
+/* Gives up a snapshot for a new one of this kind, `saved` tokens past the one before it on its path: the one of least
+ * value, if that is less than the new one's or the new one is `needed`. */
+bool prefix_tree_make_way(prefix_tree *t, prefix_need need, snapshot_kind kind, int saved, bool needed);
 /* Gives up every snapshot at positions in (after, count] of the path ids, pinned or not: a computation went wrong. */
 void prefix_tree_drop(prefix_tree *t, const int32_t *ids, int after, int count);
 

@@ -43,12 +43,13 @@ typedef struct prompt_shape {
 typedef struct snapshot_want {
     int position; /* tokens it stands after */
     snapshot_kind kind;
+    bool needed; /* the next turn resumes here: taken whatever must go for it */
 } snapshot_want;
 
 /* Takes note of where a prompt of `count` ids left what was stored. */
 void snapshot_policy_learn(snapshot_policy *p, const prefix_match *m, int count);
-/* Positions in (m->resumed, count), ascending, each once. Returns how many. */
-int snapshot_policy_plan(const snapshot_policy *p, const prompt_shape *shape, const prefix_match *m,
+/* At most wants_max positions in (m->resumed, count), the most important ones, ascending, each once. Returns how many. */
+int snapshot_policy_plan(const snapshot_policy *p, const prompt_shape *shape, const prefix_match *m, int wants_max,
                          snapshot_want out[SNAPSHOT_WANTS_MAX]);
 
 #endif

@@ -219,6 +219,8 @@ int cmd_serve(int argc, char **argv) {
         {"context", FLAG_INT, &e->context_max, "N", "tokens of one request (min of 32768 and the model's)", 1, 1 << 24},
         {"parallel", FLAG_INT, &e->parallel, "N", "requests running at once (1)", 1, HEARTH_PARALLEL_MAX},
         {"queue", FLAG_INT, &e->queue_max, "N", "requests waiting beyond those (64)", 1, 100000},
+        {"cache-bytes", FLAG_BYTES, &e->cache_bytes, "SIZE",
+         "memory of KV pages, states and snapshots (a quarter of what is there)", 0, 0},
         {"threads", FLAG_INT, &e->threads, "N", "CPU threads (all)", 1, 4096},
         {"kv", FLAG_CHOICE, &e->kv, KV_WORDS, "KV cache (fp8 where the checkpoint has scales for it, else bf16)", 0, 0},
         {"activations", FLAG_CHOICE, &e->activations, ACTIVATIONS_WORDS,

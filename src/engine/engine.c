@@ -74,15 +74,28 @@ static void choose_kv(hearth_engine *e, hearth_kv_type wanted) {
         log_line(LOG_WARN, "the checkpoint has no scales for an FP8 KV cache: 1 is used");
 }
 
-/* Everything that will be held, against what there was before loading; the cache may take a quarter of the rest. */
-static err_code plan_memory(hearth_engine *e, uint64_t available, error *err) {
+/* Without a wish a quarter of what there was before loading, and never more than half of what loading leaves. */
+static uint64_t cache_budget(uint64_t wanted, uint64_t available, uint64_t left) {
+    if (wanted) return wanted;
+    return available / 4 < left / 2 ? available / 4 : left / 2;
+}
+
+/* Everything that will be held, against what there was before loading. */
+static err_code plan_memory(hearth_engine *e, uint64_t cache_bytes, uint64_t available, error *err) {
     uint64_t weights = model_weight_bytes(e->model);
     e->logits_bytes = (size_t)e->parallel * (size_t)e->config->vocab_rows * sizeof(float);
     e->hidden_bytes = (size_t)ROWS_MAX * (size_t)e->config->hidden * sizeof(float);
     e->workspace_bytes = model_workspace_bytes(e->model) + e->logits_bytes + e->hidden_bytes;
     uint64_t left = available > weights + e->workspace_bytes ? available - weights - e->workspace_bytes : 0;
-    slot_plan_make(e->config, e->kv_type, e->context_max, e->parallel, left / 4, &e->plan);
+    cache_plan_make(e->config, e->kv_type, e->context_max, e->parallel, cache_budget(cache_bytes, available, left),
+                    &e->plan);
     uint64_t cache = e->plan.kv_bytes + e->plan.state_bytes;
+    if (cache_bytes && cache > cache_bytes)
+        ERR_FAIL(err, ERR_MEMORY,
+                 "cache_bytes is %llu: %d requests of %d tokens need KV cache %.2f GiB + states and snapshots %.2f GiB "
+                 "= %llu bytes",
+                 (unsigned long long)cache_bytes, e->parallel, e->context_max, GIB(e->plan.kv_bytes),
+                 GIB(e->plan.state_bytes), (unsigned long long)cache);
     if (cache > left)
         ERR_FAIL(err, ERR_MEMORY,
                  "the memory plan does not fit: weights %.2f GiB + KV cache %.2f GiB + states and snapshots %.2f GiB + "
@@ -94,7 +107,7 @@ static err_code plan_memory(hearth_engine *e, uint64_t available, error *err) {
 
 static err_code reserve_memory(hearth_engine *e, error *err) {
     void *memory;
-    ERR_TRY(slot_cache_create(e->config, e->kv_type, &e->plan, &e->cache, err));
+    ERR_TRY(prefix_cache_create(e->config, e->kv_type, &e->plan, &e->cache, err));
     ERR_TRY(memory_map(e->logits_bytes, "logits", &memory, err));
     e->logits = memory;
     ERR_TRY(memory_map(e->hidden_bytes, "hidden rows", &memory, err));
@@ -130,7 +143,7 @@ static err_code open_parts(hearth_engine *e, const char *dir, const hearth_optio
     for (int i = 0; i < model_warning_count(e->model); i++) log_line(LOG_WARN, "%s", model_warning(e->model, i));
     e->config = model_get_config(e->model);
     choose_kv(e, o->kv);
-    ERR_TRY(plan_memory(e, available, err));
+    ERR_TRY(plan_memory(e, o->cache_bytes, available, err));
     ERR_TRY(reserve_memory(e, err));
     ERR_TRY(start_thread(&e->engine_thread, &e->engine_started, scheduler_thread, e, err));
     return start_thread(&e->text_thread, &e->text_started, prepare_thread, e, err);
@@ -189,7 +202,7 @@ void hearth_engine_close(hearth_engine *e) {
     sampler_destroy(e->sampler);
     memory_unmap(e->logits, e->logits_bytes);
     memory_unmap(e->hidden, e->hidden_bytes);
-    slot_cache_destroy(e->cache);
+    prefix_cache_destroy(e->cache);
     if (e->format) chat_format_close(e->format);
     if (e->model) model_close(e->model);
     if (e->workers) pool_destroy(e->workers);

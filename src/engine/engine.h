@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "base/threads.h"
-#include "cache/slots.h"
+#include "cache/prefix_cache.h"
 #include "decode/sampler.h"
 #include "engine/request.h"
 #include "engine/step_budget.h"
@@ -32,7 +32,7 @@ struct hearth_engine {
     const tokenizer *tokens; /* NULL likewise */
     error format_error;
     int vocabulary; /* ids that may be chosen or given */
-    slot_plan plan;
+    cache_plan plan;
     uint64_t workspace_bytes;
 
     pthread_t text_thread, engine_thread;
@@ -49,7 +49,7 @@ struct hearth_engine {
     hearth_stats stats;     /* queued and seconds_since_step are filled when asked */
 
     /* Engine thread. */
-    slot_cache *cache;
+    prefix_cache *cache;
     sampler *sampler;
     float *logits; /* [parallel, vocab_rows] */
     float *hidden; /* [ROWS_MAX, hidden] */
@@ -63,7 +63,7 @@ void *prepare_thread(void *engine);
 void *scheduler_thread(void *engine);
 
 /* Ends a request: counts it, queues its last event (FINISH or ERROR), lets go of it. The caller is the thread that works
- * on it and has returned its slot. */
+ * on it and has ended its run in the cache. */
 void engine_end_request(hearth_request *r, const hearth_event *last);
 void engine_end_with_error(hearth_request *r, hearth_status status, const char *message);
 

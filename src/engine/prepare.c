@@ -1,5 +1,5 @@
-/* The text thread: takes requests in order of arrival, renders and tokenises their conversation, counts it, plans where
- * snapshots go, and hands them on to the engine thread. */
+/* The text thread: takes requests in order of arrival, renders and tokenises their conversation, counts it, notes
+ * where its messages end, and hands them on to the engine thread. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -26,24 +26,11 @@ static void create_generation(hearth_request *r, const json *tools, bool reasoni
     r->generation = generation_create(&options);
 }
 
-/* Wants a snapshot after `position` tokens, if that is inside the prompt and not wanted yet. Positions come ascending. */
-static void want_capture(hearth_request *r, int position) {
-    if (position <= 0 || position >= r->count || r->capture_count == REQUEST_CAPTURES_MAX) return;
-    if (r->capture_count && position <= r->captures[r->capture_count - 1]) return;
-    r->captures[r->capture_count++] = position;
-}
-
-/* Where later prompts are likely to leave this one: the end of the system message and tools, the ends of the last two
- * messages, the end of the history (the next turn usually differs inside the generation prompt), and one before the end,
- * for the same prompt again. */
-static void plan_captures(hearth_request *r, const chat_prompt *prompt) {
-    if (prompt) {
-        int ends = prompt->message_end_count;
-        if (ends > 2) want_capture(r, (int)prompt->message_ends[0]);
-        for (int i = ends > 2 ? ends - 2 : 0; i < ends; i++) want_capture(r, (int)prompt->message_ends[i]);
-        want_capture(r, r->history);
-    }
-    want_capture(r, r->count - 1);
+/* Where later prompts are likely to leave this one (cache/snapshot_policy.h). */
+static void keep_message_ends(hearth_request *r, const chat_prompt *prompt) {
+    HEARTH_ASSERT(prompt->message_end_count <= MESSAGE_ENDS_MAX);
+    r->message_end_count = prompt->message_end_count;
+    for (int i = 0; i < prompt->message_end_count; i++) r->message_ends[i] = (int)prompt->message_ends[i];
 }
 
 static err_code parse_field(hearth_request *r, const char *name, const char *text, size_t size, const json **out,
@@ -78,7 +65,7 @@ static err_code render(hearth_request *r, error *err) {
     r->ids = prompt.ids.ids;
     r->count = (int)prompt.ids.count;
     r->history = prompt.history_count < prompt.ids.count ? (int)prompt.history_count : r->count;
-    plan_captures(r, &prompt);
+    keep_message_ends(r, &prompt);
     create_generation(r, tools, prompt.reasoning_open);
     prompt.ids = (token_list){0};
     chat_prompt_deinit(&prompt);
@@ -87,7 +74,6 @@ static err_code render(hearth_request *r, error *err) {
 
 static void take_ids(hearth_request *r) {
     r->history = r->count;
-    plan_captures(r, NULL);
     create_generation(r, NULL, false);
 }
 

@@ -13,12 +13,12 @@
 #include <stdatomic.h>
 
 #include "base/json.h"
-#include "cache/slots.h"
+#include "cache/prefix_cache.h"
 #include "decode/sampler.h"
 #include "engine/generation.h"
 #include "hearth.h"
 
-enum { REQUEST_CAPTURES_MAX = 6, STOP_STRINGS_MAX = 16, STOP_STRING_BYTES_MAX = 1024 };
+enum { MESSAGE_ENDS_MAX = 8, STOP_STRINGS_MAX = 16, STOP_STRING_BYTES_MAX = 1024 };
 
 typedef struct event_node event_node;
 
@@ -49,13 +49,13 @@ struct hearth_request {
     arena *json;  /* parsed tools, which the output parser borrows */
     int32_t *ids; /* the prompt, owned */
     int count, history;
-    int captures[REQUEST_CAPTURES_MAX]; /* ascending positions where a snapshot is wanted, 1 .. count-1 */
-    int capture_count;
+    int message_ends[MESSAGE_ENDS_MAX]; /* of the last messages, ascending */
+    int message_end_count;
     generation *generation;
 
     /* Engine thread. */
     hearth_request *next; /* in a queue */
-    slot *slot;
+    cache_run *run;
     int position;       /* prompt ids computed or reused */
     int32_t next_token; /* decode: chosen, not yet run */
     hearth_usage usage;

@@ -9,14 +9,19 @@
 #include "base/clock.h"
 #include "engine/engine.h"
 
-/* What the cache holds, for hearth_engine_stats. */
+/* What the cache holds and did, for hearth_engine_stats. */
 static void publish(hearth_engine *e) {
-    slot_usage usage = slot_cache_usage(e->cache);
+    cache_usage usage = prefix_cache_usage(e->cache);
     pthread_mutex_lock(&e->lock);
     e->stats.kv_pages_used = usage.pages_used;
     e->stats.kv_pages_total = usage.pages_total;
     e->stats.snapshots_used = usage.snapshots_used;
     e->stats.snapshots_total = usage.snapshots_total;
+    e->stats.cache_evictions = usage.tree.evictions;
+    for (int i = 0; i < HEARTH_REUSE_COUNT; i++) {
+        e->stats.reuse_requests[i] = usage.tree.misses[i];
+        e->stats.reuse_lost_tokens[i] = usage.tree.lost[i];
+    }
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -25,8 +30,8 @@ static void publish(hearth_engine *e) {
 static void end_with(hearth_engine *e, int index, bool keep, const hearth_event *last) {
     hearth_request *r = e->running[index];
     e->running[index] = NULL; /* closed up after the step */
-    slot_release(r->slot, keep);
-    r->slot = NULL;
+    cache_run_end(r->run, keep);
+    r->run = NULL;
     publish(e);
     engine_end_request(r, last);
 }
@@ -70,6 +75,20 @@ static void drop_cancelled(hearth_engine *e) {
     }
 }
 
+static void begin_run(hearth_engine *e, hearth_request *r) {
+    prompt_shape shape = {.count = r->count,
+                          .history = r->history,
+                          .message_ends = r->message_ends,
+                          .message_end_count = r->message_end_count,
+                          .all_messages = r->message_end_count < MESSAGE_ENDS_MAX};
+    prefix_match found;
+    r->run = cache_run_begin(e->cache, r->ids, &shape, &found);
+    r->position = found.resumed;
+    r->usage.cached_tokens = found.resumed;
+    r->usage.common_tokens = found.common;
+    r->usage.reuse = (hearth_reuse)found.miss;
+}
+
 static void admit(hearth_engine *e) {
     while (e->running_count < e->parallel) {
         pthread_mutex_lock(&e->lock);
@@ -78,8 +97,7 @@ static void admit(hearth_engine *e) {
         pthread_mutex_unlock(&e->lock);
         if (!r) return;
         r->admitted_ns = clock_ns();
-        r->slot = slot_acquire(e->cache, r->ids, r->count, r->history, &r->position);
-        r->usage.cached_tokens = r->position;
+        begin_run(e, r);
         e->running[e->running_count++] = r;
     }
 }
@@ -91,37 +109,29 @@ enum { PROMPT_ROWS_MIN = 4 };
 typedef struct step {
     model_segment segments[PARALLEL_MAX];
     int owners[PARALLEL_MAX]; /* index in running */
-    capture captures[PARALLEL_MAX][REQUEST_CAPTURES_MAX];
+    capture captures[PARALLEL_MAX][SNAPSHOT_WANTS_MAX];
     int count, rows, prompt_rows;
 } step;
 
 static bool prefilling(const hearth_request *r) { return r->position < r->count; }
 
 static void add_segment(hearth_engine *e, step *s, int index, const int32_t *tokens, int count, bool wants_logits) {
-    slot *home = e->running[index]->slot;
-    slot_reserve(home, count);
+    cache_run *run = e->running[index]->run;
+    capture *captures = s->captures[s->count];
+    int capture_count = cache_run_prepare(run, count, captures);
     s->owners[s->count] = index;
     s->segments[s->count] = (model_segment){
-        .seq = slot_sequence(home),
+        .seq = cache_run_sequence(run),
         .count = count,
         .tokens = tokens,
+        .captures = captures,
+        .capture_count = capture_count,
         .logits_from = wants_logits ? count - 1 : count,
         .logits = wants_logits ? e->logits + (size_t)s->count * (size_t)e->config->vocab_rows : NULL,
         .hidden = e->hidden + (size_t)s->rows * (size_t)e->config->hidden,
     };
     s->count++;
     s->rows += count;
-}
-
-static void add_captures(step *s, const hearth_request *r, int count) {
-    model_segment *run = &s->segments[s->count - 1];
-    capture *captures = s->captures[s->count - 1];
-    for (int i = 0; i < r->capture_count; i++) {
-        int after = r->captures[i] - r->position;
-        if (after <= 0 || after > count) continue;
-        if (slot_capture(r->slot, after, &captures[run->capture_count])) run->capture_count++;
-    }
-    run->captures = captures;
 }
 
 static void add_decode_rows(hearth_engine *e, step *s) {
@@ -141,7 +151,6 @@ static void add_prompt_rows(hearth_engine *e, step *s) {
         if (!prefilling(r)) continue;
         int count = r->count - r->position < left ? r->count - r->position : left;
         add_segment(e, s, i, r->ids + r->position, count, r->position + count == r->count);
-        add_captures(s, r, count);
         left -= count;
         s->prompt_rows += count;
         next_turn = i + 1;
@@ -161,7 +170,7 @@ static void take_token(hearth_engine *e, int index, const float *logits) {
     error err;
     int32_t id;
     /* The position of a token is the number of tokens before it. */
-    if (sampler_choose(e->sampler, &r->sampling, logits, slot_sequence(r->slot)->length, &id, &err) != ERR_OK) {
+    if (sampler_choose(e->sampler, &r->sampling, logits, cache_run_sequence(r->run)->length, &id, &err) != ERR_OK) {
         fail(e, index, HEARTH_INTERNAL, err.message);
         return;
     }
@@ -188,8 +197,8 @@ static void take_results(hearth_engine *e, const step *s) {
         int index = s->owners[i];
         hearth_request *r = e->running[index];
         const float *last_hidden = run->hidden + (size_t)(run->count - 1) * (size_t)e->config->hidden;
-        memcpy(slot_hidden(r->slot), last_hidden, (size_t)e->config->hidden * sizeof *last_hidden);
-        slot_commit(r->slot, run->tokens, run->count);
+        memcpy(cache_run_hidden(r->run), last_hidden, (size_t)e->config->hidden * sizeof *last_hidden);
+        cache_run_commit(r->run, run->tokens, run->count);
         if (prefilling(r)) r->position += run->count;
         if (run->logits) take_token(e, index, run->logits);
     }
@@ -202,7 +211,7 @@ static void run_step(hearth_engine *e) {
     add_prompt_rows(e, &s);
     uint64_t start = clock_ns();
     error err;
-    err_code code = model_forward(e->model, slot_cache_kv(e->cache), s.segments, s.count, &err);
+    err_code code = model_forward(e->model, prefix_cache_kv(e->cache), s.segments, s.count, &err);
     double ms = clock_ms_since(start);
     if (code != ERR_OK) {
         for (int i = 0; i < s.count; i++) fail(e, s.owners[i], HEARTH_INTERNAL, err.message);

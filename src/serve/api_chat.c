@@ -101,14 +101,15 @@ static void destroy(chat *c) {
 }
 
 static void log_end(chat *c) {
-    char details[400];
+    char details[480];
     snprintf(details, sizeof details,
-             " %s%s prompt=%d cached=%d completion=%d reasoning=%d queue_ms=%.1f prepare_ms=%.1f prefill_ms=%.1f "
+             " %s%s prompt=%d cached=%d common=%d reuse=%s completion=%d reasoning=%d queue_ms=%.1f prepare_ms=%.1f "
+             "prefill_ms=%.1f "
              "decode_ms=%.1f total_ms=%.1f %s%s",
              c->identity.id, c->stream ? " stream" : "", c->usage.prompt_tokens, c->usage.cached_tokens,
-             c->usage.completion_tokens, c->usage.reasoning_tokens, c->timing.queue_ms, c->timing.prepare_ms,
-             c->timing.prefill_ms, c->timing.decode_ms, clock_ms_since(c->start_ns), c->outcome,
-             c->client_left ? " client_left" : "");
+             c->usage.common_tokens, hearth_reuse_name(c->usage.reuse), c->usage.completion_tokens,
+             c->usage.reasoning_tokens, c->timing.queue_ms, c->timing.prepare_ms, c->timing.prefill_ms,
+             c->timing.decode_ms, clock_ms_since(c->start_ns), c->outcome, c->client_left ? " client_left" : "");
     server_record(c->server, span_text("POST"), "/v1/chat/completions", c->status ? c->status : 499, details);
     histogram_add(&c->server->metrics.duration, clock_ms_since(c->start_ns) / 1e3);
 }

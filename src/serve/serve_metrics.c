@@ -87,6 +87,13 @@ static void write_requests(const serve_metrics *m, buffer *out) {
                               endpoint_names[e], statuses[s], (unsigned long long)m->requests[e][s]);
 }
 
+static void by_reuse(buffer *out, const char *name, const char *about, const uint64_t *values) {
+    describe(out, name, "counter", about);
+    for (int i = 0; i < HEARTH_REUSE_COUNT; i++)
+        buffer_printf(out, "%s{reason=\"%s\"} %llu\n", name, hearth_reuse_name((hearth_reuse)i),
+                      (unsigned long long)values[i]);
+}
+
 static void write_engine(const hearth_stats *s, buffer *out) {
     describe(out, "hearth_requests_total", "counter", "Requests to the engine by how they ended");
     buffer_printf(out,
@@ -110,6 +117,11 @@ static void write_engine(const hearth_stats *s, buffer *out) {
     gauge(out, "hearth_kv_pages_capacity", "KV pages there are", s->kv_pages_total);
     gauge(out, "hearth_snapshots_used", "State snapshots in use", s->snapshots_used);
     gauge(out, "hearth_snapshots_capacity", "State snapshots there are", s->snapshots_total);
+    counter(out, "hearth_cache_evictions_total", "Snapshots given up for others", s->cache_evictions);
+    by_reuse(out, "hearth_reuse_requests_total", "Requests begun, by why their prompt was not reused further",
+             s->reuse_requests);
+    by_reuse(out, "hearth_reuse_lost_tokens_total", "Prompt tokens known from earlier prompts, but computed again",
+             s->reuse_lost_tokens);
 }
 
 static double resident_bytes(void) {

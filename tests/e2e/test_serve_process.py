@@ -127,7 +127,7 @@ def keys_and_log():
         assert secret not in log, secret
     line = [l for l in log.splitlines() if "POST /v1/chat/completions 200 chatcmpl-" in l]
     assert len(line) == 1, log
-    for word in ("prompt=", "cached=", "completion=2", "queue_ms=", "prefill_ms=", "decode_ms="):
+    for word in ("prompt=", "cached=0", "common=0", "reuse=cold", "completion=2", "queue_ms=", "prefill_ms=", "decode_ms="):
         assert word in line[0], line
 
 

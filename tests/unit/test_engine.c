@@ -192,10 +192,29 @@ static void opening_reports_the_plan(void **state) {
     hearth_engine_close(e);
 }
 
+static void the_cache_gets_what_is_asked_for(void **state) {
+    (void)state;
+    uint64_t before = 0;
+    for (uint64_t mib = 4; mib <= 64; mib *= 4) {
+        hearth_options options = {.context_max = 500, .cache_bytes = mib << 20, .threads = 1};
+        hearth_engine *e;
+        hearth_error fault;
+        if (hearth_engine_open(SMALL, &options, &e, &fault) != HEARTH_OK) fail_msg("%s", fault.message);
+        hearth_info info = hearth_engine_info(e);
+        uint64_t bytes = info.kv_bytes + info.state_bytes;
+        assert_true(bytes <= options.cache_bytes && bytes > before);
+        before = bytes;
+        hearth_engine_close(e);
+    }
+}
+
 static void opening_refuses(void **state) {
     (void)state;
     hearth_engine *e;
     hearth_error fault;
+    hearth_options small = {.context_max = 1000, .cache_bytes = 1000};
+    assert_int_equal(hearth_engine_open(SMALL, &small, &e, &fault), HEARTH_MEMORY);
+    assert_non_null(strstr(fault.message, "cache_bytes is 1000: 1 requests of 1000 tokens need"));
     assert_int_equal(hearth_engine_open("/nowhere/model", NULL, &e, &fault), HEARTH_NOT_FOUND);
     hearth_options wrong[] = {{.context_max = 300000},   {.parallel = 65},
                               {.queue_max = -1},         {.threads = -1},
@@ -473,21 +492,18 @@ static void neighbours_do_not_change_an_answer(void **state) {
     hearth_engine_close(e);
 }
 
-/* Agents that extend, edit, cut and fork each other's prompts, three at a time, some cancelled: every answer that ends is
- * the cold one. */
-static void random_traffic_gives_cold_answers(void **state) {
-    (void)state;
-    enum { AGENTS = 5, ROUNDS = 40 };
-    hearth_engine *e = open_engine(SMALL, 500, 3, 0);
-    uint64_t seed = 2024;
+/* Agents that extend, edit, cut and fork each other's prompts, several at a time, some cancelled: every answer that ends is
+ * the cold one, and every prompt is accounted for. */
+static void random_traffic(hearth_engine *e, uint64_t seed, int agents, int rounds, double cached_min) {
+    print_message("seed %llu\n", (unsigned long long)seed);
 #define RANDOM(n) (seed = seed * 6364136223846793005u + 1442695040888963407u, (int)((seed >> 33) % (unsigned)(n)))
-    static prompt prompts[AGENTS];
-    for (int i = 0; i < AGENTS; i++) prompts[i] = make_prompt((uint64_t)i, 20);
-    for (int round = 0; round < ROUNDS; round++) {
-        hearth_request *requests[AGENTS];
-        for (int i = 0; i < AGENTS; i++) {
+    prompt *prompts = mem_zero((size_t)agents, sizeof *prompts);
+    hearth_request **requests = mem_zero((size_t)agents, sizeof *requests);
+    for (int i = 0; i < agents; i++) prompts[i] = make_prompt((uint64_t)i, 20);
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < agents; i++) {
             prompt *p = &prompts[i];
-            if (RANDOM(4) == 0) *p = prompts[RANDOM(AGENTS)];
+            if (RANDOM(4) == 0) *p = prompts[RANDOM(agents)];
             int from = RANDOM(4) ? p->count + RANDOM(12) : RANDOM(p->count);
             if (from > 400) from = RANDOM(40);
             for (int k = from; k < PROMPT_MAX; k++) p->ids[k] = RANDOM(107);
@@ -496,18 +512,54 @@ static void random_traffic_gives_cold_answers(void **state) {
             requests[i] = start(e, &params);
             if (RANDOM(6) == 0) hearth_request_cancel(requests[i]);
         }
-        for (int i = 0; i < AGENTS; i++) {
+        for (int i = 0; i < agents; i++) {
             answer a = collect(requests[i]), expected = truth(&prompts[i], 6, &GREEDY);
-            if (a.last.type == HEARTH_EVENT_FINISH)
+            if (a.last.type == HEARTH_EVENT_FINISH) {
                 same_answer(&a, &expected);
-            else
+                const hearth_usage *u = &a.last.usage;
+                int reach = u->common_tokens < u->prompt_tokens ? u->common_tokens : u->prompt_tokens - 1;
+                assert_true(u->cached_tokens <= reach);
+                if (u->common_tokens) assert_true((u->cached_tokens == reach) == (u->reuse == HEARTH_REUSE_FULL));
+            } else {
                 assert_int_equal(a.last.error.status, HEARTH_CANCELLED);
+            }
         }
     }
     hearth_stats stats = hearth_engine_stats(e);
     print_message("%d finished, %d cancelled, %d of %d prompt tokens cached\n", (int)stats.requests_finished,
                   (int)stats.requests_cancelled, (int)stats.cached_tokens, (int)stats.prompt_tokens);
-    assert_true(stats.cached_tokens > stats.prompt_tokens / 3);
+    assert_true((double)stats.cached_tokens > (double)stats.prompt_tokens * cached_min);
+    uint64_t begun = 0;
+    for (int i = 0; i < HEARTH_REUSE_COUNT; i++) begun += stats.reuse_requests[i];
+    assert_true(begun >= stats.requests_finished && begun <= stats.requests_finished + stats.requests_cancelled);
+    free(prompts);
+    free(requests);
+}
+
+static void random_traffic_gives_cold_answers(void **state) {
+    (void)state;
+    hearth_engine *e = open_engine(SMALL, 500, 3, 0);
+    random_traffic(e, 2024, 5, 40, 0.33);
+    hearth_engine_close(e);
+}
+
+/* 16 agents at once in memory that is just enough to run them. */
+static void sixteen_agents_in_hardly_any_memory(void **state) {
+    (void)state;
+    hearth_options options = {.context_max = 500, .parallel = 16, .threads = 2, .cache_bytes = 1};
+    hearth_engine *e;
+    hearth_error fault;
+    assert_int_equal(hearth_engine_open(SMALL, &options, &e, &fault), HEARTH_MEMORY);
+    const char *least = strstr(fault.message, "= "); /* what is needed at least ends the message */
+    assert_non_null(least);
+    options.cache_bytes = strtoull(least + 2, NULL, 10);
+    if (hearth_engine_open(SMALL, &options, &e, &fault) != HEARTH_OK) fail_msg("%s", fault.message);
+    hearth_info info = hearth_engine_info(e);
+    assert_int_equal(info.kv_bytes + info.state_bytes, options.cache_bytes);
+    random_traffic(e, 77, 16, 10, 0.2);
+    hearth_stats stats = hearth_engine_stats(e);
+    assert_true(stats.cache_evictions > 0);
+    assert_true(stats.kv_pages_used <= stats.kv_pages_total && stats.snapshots_used <= stats.snapshots_total);
     hearth_engine_close(e);
 }
 
@@ -755,6 +807,7 @@ static void a_non_finite_logit_fails_its_request_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_reports_the_plan),
+        cmocka_unit_test(the_cache_gets_what_is_asked_for),
         cmocka_unit_test(opening_refuses),
         cmocka_unit_test(opening_chooses_the_kv_type),
         cmocka_unit_test(a_tokenizer_must_fit_the_model_and_be_whole),
@@ -767,6 +820,7 @@ int main(void) {
         cmocka_unit_test(a_cancelled_prefill_is_kept),
         cmocka_unit_test(neighbours_do_not_change_an_answer),
         cmocka_unit_test(random_traffic_gives_cold_answers),
+        cmocka_unit_test(sixteen_agents_in_hardly_any_memory),
         cmocka_unit_test(a_long_prompt_does_not_stop_an_answer),
         cmocka_unit_test(a_seed_decides),
         cmocka_unit_test(max_tokens_and_stop_strings_end_an_answer),

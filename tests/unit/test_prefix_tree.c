@@ -366,6 +366,29 @@ static void pages_past_the_deepest_snapshot_go_at_once(void **state) {
     close_world(w);
 }
 
+/* A path of many short nodes, each cut inside a page by a branch that is gone, holds no page twice. */
+static void cuts_do_not_cost_pages(void **state) {
+    (void)state;
+    world *w = open_world(1 << 20, 16, 16, 1 << 20);
+    agent *a = mem_zero(1, sizeof *a);
+    for (int turn = 0; turn < 60; turn++) {
+        int before = a->count;
+        fill(a, before > 3 ? before - 3 : 0, before + 10, 1000 * (turn + 1));
+        if (a->count > 12) RUN(w, a, a->count - 3, a->count - 1, a->count);
+    }
+    int pages = (a->count + KV_PAGE - 1) / KV_PAGE;
+    if (w->pages.used > pages + 60) fail_msg("%d pages", w->pages.used); /* a branch's tail: one page for each turn */
+    for (int turn = 0; turn < 60; turn++) {                              /* the tails go */
+        fill(a, 0, a->count, 1000);
+        for (int k = 1; k <= turn; k++) fill(a, 10 * k - 3, a->count, 1000 * (k + 1));
+        prefix_tree_drop(w->tree, a->ids, 10 * (turn + 1) - 3, 10 * (turn + 1));
+    }
+    prefix_tree_check(w->tree);
+    assert_in_range(w->pages.used, pages - 1, pages);
+    free(a);
+    close_world(w);
+}
+
 static void what_is_pinned_stays(void **state) {
     (void)state;
     world *w = open_world(1 << 20, 16, 16, 1 << 20);
@@ -515,6 +538,7 @@ int main(void) {
         cmocka_unit_test(the_mtp_slot_belongs_to_the_branch),
         cmocka_unit_test(reasons),
         cmocka_unit_test(pages_past_the_deepest_snapshot_go_at_once),
+        cmocka_unit_test(cuts_do_not_cost_pages),
         cmocka_unit_test(what_is_pinned_stays),
         cmocka_unit_test(remains_are_bounded),
         cmocka_unit_test(the_useful_kind_is_learnt),

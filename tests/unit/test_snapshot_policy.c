@@ -11,12 +11,14 @@ static void expect(const snapshot_want *got, int count, const snapshot_want *exp
                      snapshot_kind_name(expected[i].kind), expected[i].position);
 }
 
-#define EXPECT(policy, shape, match, ...)                                         \
-    do {                                                                          \
-        const snapshot_want expected_[] = {__VA_ARGS__};                          \
-        snapshot_want got_[SNAPSHOT_WANTS_MAX];                                   \
-        expect(got_, snapshot_policy_plan(policy, shape, match, got_), expected_, \
-               (int)(sizeof expected_ / sizeof *expected_));                      \
+#define AT(position, kind) \
+    { position, kind, false }
+#define EXPECT(policy, shape, match, ...)                                                             \
+    do {                                                                                              \
+        const snapshot_want expected_[] = {__VA_ARGS__};                                              \
+        snapshot_want got_[SNAPSHOT_WANTS_MAX];                                                       \
+        expect(got_, snapshot_policy_plan(policy, shape, match, SNAPSHOT_WANTS_MAX, got_), expected_, \
+               (int)(sizeof expected_ / sizeof *expected_));                                          \
     } while (0)
 
 static void a_first_prompt(void **state) {
@@ -24,10 +26,11 @@ static void a_first_prompt(void **state) {
     const int ends[] = {300, 500};
     snapshot_policy p = {0};
     prompt_shape shape = {507, 500, ends, 2, true};
-    EXPECT(&p, &shape, &(prefix_match){0}, {300, SNAPSHOT_SYSTEM}, {500, SNAPSHOT_HISTORY}, {506, SNAPSHOT_PROMPT_END});
+    EXPECT(&p, &shape, &(prefix_match){0}, AT(300, SNAPSHOT_SYSTEM), AT(500, SNAPSHOT_HISTORY),
+           AT(506, SNAPSHOT_PROMPT_END));
     p.repeated = 4;
-    EXPECT(&p, &shape, &(prefix_match){0}, {300, SNAPSHOT_SYSTEM}, {500, SNAPSHOT_HISTORY}, {504, SNAPSHOT_GENERATION},
-           {506, SNAPSHOT_PROMPT_END});
+    EXPECT(&p, &shape, &(prefix_match){0}, AT(300, SNAPSHOT_SYSTEM), AT(500, SNAPSHOT_HISTORY),
+           AT(504, SNAPSHOT_GENERATION), AT(506, SNAPSHOT_PROMPT_END));
 }
 
 static void a_later_prompt(void **state) {
@@ -36,21 +39,24 @@ static void a_later_prompt(void **state) {
     snapshot_policy p = {.repeated = 4};
     prompt_shape shape = {907, 900, ends, 4, true};
     prefix_match resumed = {.resumed = 504, .common = 510};
-    EXPECT(&p, &shape, &resumed, {700, SNAPSHOT_MESSAGE}, {900, SNAPSHOT_HISTORY}, {904, SNAPSHOT_GENERATION},
-           {906, SNAPSHOT_PROMPT_END});
+    EXPECT(&p, &shape, &resumed, AT(700, SNAPSHOT_MESSAGE), AT(900, SNAPSHOT_HISTORY), AT(904, SNAPSHOT_GENERATION),
+           AT(906, SNAPSHOT_PROMPT_END));
     prefix_match branch = {.resumed = 300, .common = 620}; /* edited: others will leave there too */
-    EXPECT(&p, &shape, &branch, {620, SNAPSHOT_BRANCH}, {700, SNAPSHOT_MESSAGE}, {900, SNAPSHOT_HISTORY},
-           {904, SNAPSHOT_GENERATION}, {906, SNAPSHOT_PROMPT_END});
+    EXPECT(&p, &shape, &branch, AT(620, SNAPSHOT_BRANCH), AT(700, SNAPSHOT_MESSAGE), AT(900, SNAPSHOT_HISTORY),
+           AT(904, SNAPSHOT_GENERATION), AT(906, SNAPSHOT_PROMPT_END));
 }
 
 static void ids_without_messages(void **state) {
     (void)state;
     snapshot_policy p = {.repeated = 4};
-    EXPECT(&p, &((prompt_shape){.count = 40, .history = 40}), &(prefix_match){0}, {39, SNAPSHOT_PROMPT_END});
+    EXPECT(&p, &((prompt_shape){.count = 40, .history = 40}), &(prefix_match){0}, AT(39, SNAPSHOT_PROMPT_END));
     snapshot_want none[SNAPSHOT_WANTS_MAX];
-    assert_int_equal(snapshot_policy_plan(&p, &(prompt_shape){.count = 1, .history = 1}, &(prefix_match){0}, none), 0);
+    assert_int_equal(snapshot_policy_plan(&p, &(prompt_shape){.count = 1, .history = 1}, &(prefix_match){0},
+                                          SNAPSHOT_WANTS_MAX, none),
+                     0);
     prefix_match all = {.resumed = 39, .common = 40};
-    assert_int_equal(snapshot_policy_plan(&p, &(prompt_shape){.count = 40, .history = 40}, &all, none), 0);
+    assert_int_equal(
+        snapshot_policy_plan(&p, &(prompt_shape){.count = 40, .history = 40}, &all, SNAPSHOT_WANTS_MAX, none), 0);
 }
 
 static void intervals_are_few_and_at_fixed_places(void **state) {
@@ -61,7 +67,7 @@ static void intervals_are_few_and_at_fixed_places(void **state) {
             prefix_match m = {.resumed = resumed, .common = resumed};
             snapshot_policy p = {0};
             prompt_shape shape = {.count = count, .history = count};
-            int n = snapshot_policy_plan(&p, &shape, &m, got), intervals = 0, last = resumed;
+            int n = snapshot_policy_plan(&p, &shape, &m, SNAPSHOT_WANTS_MAX, got), intervals = 0, last = resumed;
             for (int i = 0; i < n; i++) {
                 assert_true(got[i].position > last && got[i].position < count);
                 last = got[i].position;
