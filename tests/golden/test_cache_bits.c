@@ -25,19 +25,19 @@ static int below(int n) {
     return (int)((random_state >> 33) % (unsigned)n);
 }
 
-static prefix_cache *make_cache(uint64_t budget) {
+static prefix_cache *make_cache(uint64_t budget, dtype kv_type) {
     cache_plan plan;
     prefix_cache *c;
-    cache_plan_make(l.c, DTYPE_BF16, CONTEXT, 1, budget, &plan);
-    assert_int_equal(prefix_cache_create(l.c, DTYPE_BF16, &plan, &c, NULL), ERR_OK);
+    cache_plan_make(l.c, kv_type, CONTEXT, 1, budget, &plan);
+    assert_int_equal(prefix_cache_create(l.c, kv_type, &plan, &c, NULL), ERR_OK);
     return c;
 }
 
-static void open_all(uint64_t budget) {
-    lab_place place = {.table = NULL, .pool = NULL, .kv_type = DTYPE_BF16};
+static void open_all(uint64_t budget, dtype kv_type) {
+    lab_place place = {.table = NULL, .pool = NULL, .kv_type = kv_type};
     lab_open(&l, "tests/golden/small", &place, 256, 1);
-    warm = make_cache(budget);
-    cold = make_cache(0);
+    warm = make_cache(budget, kv_type);
+    cold = make_cache(0, kv_type);
     hidden = lab_floats((int64_t)(CONTEXT + 1) * l.c->hidden);
     pairs = lab_floats((int64_t)(CONTEXT + 1) * l.c->hidden);
     out = lab_floats((int64_t)(CONTEXT + 1) * l.c->hidden);
@@ -151,7 +151,7 @@ static void every_cut_point(void **state) {
     (void)state;
     int32_t ids[CONVERSATIONS][CONTEXT];
     for (int direction = 0; direction < 2; direction++) {
-        open_all(64 << 20);
+        open_all(64 << 20, direction ? DTYPE_F8_E4M3 : DTYPE_BF16);
         read_conversations(ids);
         int reused = 0;
         for (int i = 1; i <= LENGTH; i++) reused += compare(ids[0], direction ? LENGTH + 1 - i : i);
@@ -163,7 +163,7 @@ static void every_cut_point(void **state) {
 /* Two branches leave at a page's edge, in turn: the MTP pair before the edge is each one's own. */
 static void branches_at_page_edges(void **state) {
     (void)state;
-    open_all(64 << 20);
+    open_all(64 << 20, DTYPE_BF16);
     for (int edge = KV_PAGE - 1; edge <= 2 * KV_PAGE + 1; edge++) {
         int32_t a[CONTEXT], b[CONTEXT];
         for (int i = 0; i < CONTEXT; i++) {
@@ -185,7 +185,7 @@ static void any_order(void **state) {
     for (int seed = 1; seed <= 4; seed++) {
         print_message("seed %d\n", seed);
         random_state = (uint64_t)seed;
-        open_all(seed % 2 ? 0 : 64 << 20);
+        open_all(seed % 2 ? 0 : 64 << 20, seed > 2 ? DTYPE_F8_E4M3 : DTYPE_BF16);
         int32_t ids[CONVERSATIONS][CONTEXT];
         read_conversations(ids);
         int reused = 0, total = 0;
