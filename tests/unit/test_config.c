@@ -230,8 +230,9 @@ static void test_published(void **state) {
     assert_true(c.vision && !c.tied_head);
     assert_int_not_equal(model_config_read(test_need_shared("oracle/ckpt/tiny-moe"), &c, &err), ERR_OK);
     assert_non_null(strstr(err.message, "qwen3_5_moe"));
-    assert_int_not_equal(model_config_read(test_need_shared("oracle/ckpt/tiny-b-nvfp4"), &c, &err), ERR_OK);
-    assert_non_null(strstr(err.message, "modelopt"));
+    /* A quantised checkpoint has the shapes of the one it was made from; how it is stored is quant_config's business. */
+    if (model_config_read(test_need_shared("oracle/ckpt/tiny-b-nvfp4"), &c, &err)) fail_msg("%s", err.message);
+    assert_int_equal(c.hidden, 128);
 }
 
 int main(void) {
