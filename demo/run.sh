@@ -5,13 +5,13 @@
 # Agentic trace; otherwise a byte-level tokenizer and the conversations in demo/agent_trace.jsonl. The weights are random:
 # speed and reuse are real, the answers are noise.
 #
-#   HEARTH=build/hearth sh demo/run.sh [MAX_TOKENS]
+#   HEARTH=build/hearth DEMO_DIR=build/demo sh demo/run.sh [MAX_TOKENS]
 set -eu
 cd "$(dirname "$0")/.."
 hearth=${HEARTH:-build/hearth}
 shared=${HEARTH_SHARED:-../shared}
 max_tokens=${1:-32}
-work=build/demo
+work=${DEMO_DIR:-build/demo}
 mkdir -p "$work"
 
 if [ -r "$shared/qwen/tokenizer.json.gz" ] && [ -r "$shared/mlperf/agentic_coding_2.5h.jsonl" ]; then

@@ -132,15 +132,19 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Before the replay: an hour of measuring must not end with a file that cannot be written. */
-static err_code check_outputs(const perf_command *c, error *err) {
-    if (c->svg_path) ERR_TRY(file_check_writable(c->svg_path, err));
-    if (!c->report_dir) return ERR_OK;
-    ERR_TRY(file_make_dirs(c->report_dir, err));
-    char *inside = file_join(c->report_dir, "report");
+static err_code check_report_dir(const char *dir, error *err) {
+    ERR_TRY(file_make_dirs(dir, err));
+    char *inside = file_join(dir, "report");
     err_code code = file_check_writable(inside, err);
     free(inside);
     return code;
+}
+
+/* Before the replay: an hour of measuring must not end with a file that cannot be written. The report's directory comes
+ * first, since the chart may go into it. */
+static err_code check_outputs(const perf_command *c, error *err) {
+    if (c->report_dir) ERR_TRY(check_report_dir(c->report_dir, err));
+    return c->svg_path ? file_check_writable(c->svg_path, err) : ERR_OK;
 }
 
 static err_code write_outputs(const perf_command *c, const perf_report *report, error *err) {
