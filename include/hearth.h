@@ -97,7 +97,8 @@ hearth_status hearth_engine_open(const char *model_dir, const hearth_options *op
 void hearth_engine_close(hearth_engine *engine);
 
 typedef struct hearth_info {
-    const char *name; /* model id; owned by the engine */
+    const char *name;       /* model id; owned by the engine */
+    const char *chat_error; /* why no conversation can be rendered (no tokenizer, no template); NULL when it can */
     int context_max, vocabulary, parallel;
     hearth_kv_type kv;                                             /* as chosen, never AUTO */
     int64_t created;                                               /* Unix seconds when the engine was opened */

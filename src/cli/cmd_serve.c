@@ -119,6 +119,7 @@ static void print_ready(const serve_command *c) {
     print_size("state", info.state_bytes);
     print_size("workspace", info.workspace_bytes);
     print_size("together", info.weight_bytes + info.kv_bytes + info.state_bytes + info.workspace_bytes);
+    if (info.chat_error) fprintf(stderr, "warning: every conversation will be refused: %s\n", info.chat_error);
     fprintf(stderr, "ready: model '%s', %d at once, %d tokens of context each\n", info.name, info.parallel,
             info.context_max);
 }

@@ -56,6 +56,10 @@ static err_code open_format(hearth_engine *e, const model_config *config, const 
     }
     ERR_TRY(chat_format_open(dir, reasoning, &e->format, err));
     e->tokens = chat_format_tokenizer(e->format);
+    if (!chat_format_has_template(e->format))
+        error_set(&e->format_error, ERR_UNSUPPORTED, __FILE__, __LINE__,
+                  "this checkpoint has no chat template (chat_template.jinja, or chat_template in "
+                  "tokenizer_config.json): only prompts given as token ids can be run");
     int count = tokenizer_count(e->tokens);
     if (count > config->vocab_rows)
         ERR_FAIL(err, ERR_FORMAT, "%s: the tokenizer has %d ids, the model's embedding only %d rows", dir, count,
@@ -219,6 +223,7 @@ hearth_info hearth_engine_info(const hearth_engine *e) {
                          .vocabulary = e->vocabulary,
                          .parallel = e->parallel,
                          .created = e->created,
+                         .chat_error = e->format_error.code ? e->format_error.message : NULL,
                          .weight_bytes = model_weight_bytes(e->model),
                          .kv = e->kv_type == DTYPE_F32    ? HEARTH_KV_FP32
                                : e->kv_type == DTYPE_BF16 ? HEARTH_KV_BF16

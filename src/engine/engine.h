@@ -28,7 +28,7 @@ struct hearth_engine {
     const model_config *config; /* borrowed from model */
     dtype kv_type;
     pool *workers;
-    chat_format *format;     /* NULL without a tokenizer; format_error then says why */
+    chat_format *format;     /* NULL without a tokenizer; format_error says what is missing */
     const tokenizer *tokens; /* NULL likewise */
     error format_error;
     int vocabulary; /* ids that may be chosen or given */

@@ -44,7 +44,7 @@ static err_code parse_field(hearth_request *r, const char *name, const char *tex
 
 static err_code render(hearth_request *r, error *err) {
     hearth_engine *e = r->engine;
-    if (!e->format) {
+    if (e->format_error.code != ERR_OK) {
         *err = e->format_error;
         return err->code;
     }

@@ -176,6 +176,8 @@ void chat_format_close(chat_format *f) {
 
 const tokenizer *chat_format_tokenizer(const chat_format *f) { return f->tokenizer; }
 
+bool chat_format_has_template(const chat_format *f) { return f->plain || f->with_tools; }
+
 /* ---- rendering */
 
 static err_code render(chat_format *f, const json *variables, buffer *out, error *err) {

@@ -13,6 +13,7 @@ typedef struct chat_format chat_format;
 err_code chat_format_open(const char *dir, bool reasoning, chat_format **out, error *err);
 void chat_format_close(chat_format *f);
 const tokenizer *chat_format_tokenizer(const chat_format *f);
+bool chat_format_has_template(const chat_format *f);
 
 typedef struct chat_prompt {
     token_list ids;         /* the canonical tokenisation of the rendered text */

@@ -556,6 +556,7 @@ static void sixteen_agents_in_hardly_any_memory(void **state) {
     if (hearth_engine_open(SMALL, &options, &e, &fault) != HEARTH_OK) fail_msg("%s", fault.message);
     hearth_info info = hearth_engine_info(e);
     assert_int_equal(info.kv_bytes + info.state_bytes, options.cache_bytes);
+    assert_non_null(strstr(info.chat_error, "no tokenizer.json"));
     random_traffic(e, 77, 16, 10, 0.2);
     hearth_stats stats = hearth_engine_stats(e);
     assert_true(stats.cache_evictions > 0);

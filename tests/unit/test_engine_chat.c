@@ -262,6 +262,7 @@ static void text_and_ids(void **state) {
                         "<|im_start|>gr\xc3\xbc"
                         "n \xef\xbf\xbd");
     free(back);
+    assert_null(hearth_engine_info(e).chat_error);
     ids[0] = hearth_engine_info(e).vocabulary;
     assert_int_equal(hearth_detokenize(e, ids, count, &back, &size, &fault), HEARTH_INVALID);
     free(ids);
